@@ -1,0 +1,147 @@
+"""The error tree. Every failure a caller can see is one of these, with an HTTP status, a stable code and a sentence.
+
+    RecalldError                       500 internal
+    ├── BadRequest                     400 bad_request
+    ├── Unprocessable                  422 unprocessable
+    ├── Unauthorized                   401 unauthorized
+    ├── Forbidden                      403 forbidden
+    ├── NotFound                       404 not_found
+    │   └── BankNotFound               404 bank_not_found
+    ├── Conflict                       409 conflict
+    │   ├── OperationIdTaken           409 operation_id_taken
+    │   └── Superseded                 409 superseded         (internal: the plan is stale, plan again)
+    ├── Gone                           410 gone
+    ├── TooManyRequests                503 busy               (carries retry_after seconds)
+    │   └── Unavailable                503 unavailable        (a shard is restarting)
+    ├── DeadlineExceeded               504 deadline
+    ├── ClientClosed                   499 client_closed
+    ├── DiskFull                       507 disk_full
+    ├── ModelMismatch                  409 model_mismatch
+    ├── HomeInUse                      409 home_in_use
+    └── StoreCorrupt                   500 store_corrupt
+
+The HTTP layer has no other mapping. A message never carries text from the store or from a library's exception.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class RecalldError(Exception):
+    """Base of every error the project raises on purpose."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str = "Something went wrong inside recalld; the daemon's log has the details.") -> None:
+        super().__init__(message)
+        self.message = message
+
+    def to_wire(self) -> dict[str, Any]:
+        """Plain data that crosses between processes; `from_wire` is its inverse."""
+        return {"code": self.code, "message": self.message, "retry_after": getattr(self, "retry_after", None)}
+
+
+class BadRequest(RecalldError):
+    status, code = 400, "bad_request"
+
+
+class Unprocessable(RecalldError):
+    status, code = 422, "unprocessable"
+
+
+class Unauthorized(RecalldError):
+    status, code = 401, "unauthorized"
+
+
+class Forbidden(RecalldError):
+    status, code = 403, "forbidden"
+
+
+class NotFound(RecalldError):
+    status, code = 404, "not_found"
+
+
+class BankNotFound(NotFound):
+    code = "bank_not_found"
+
+    @classmethod
+    def named(cls, bank_id: str) -> BankNotFound:
+        return cls(f"Bank '{bank_id}' not found")
+
+
+class Conflict(RecalldError):
+    status, code = 409, "conflict"
+
+
+class OperationIdTaken(Conflict):
+    code = "operation_id_taken"
+
+
+class Superseded(Conflict):
+    """The bank changed under a prepared write; the caller plans and prepares it again."""
+
+    code = "superseded"
+    retryable = True
+
+
+class ModelMismatch(Conflict):
+    code = "model_mismatch"
+
+
+class HomeInUse(Conflict):
+    code = "home_in_use"
+
+
+class Gone(RecalldError):
+    status, code = 410, "gone"
+
+
+class TooManyRequests(RecalldError):
+    """A lane is full, or a part is restarting; `retry_after` is in whole seconds."""
+
+    status, code = 503, "busy"
+    retryable = True
+
+    def __init__(self, message: str = "The daemon is busy; try again shortly.", retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(TooManyRequests):
+    code = "unavailable"
+
+
+class DeadlineExceeded(RecalldError):
+    status, code = 504, "deadline"
+    retryable = True
+
+
+class ClientClosed(RecalldError):
+    status, code = 499, "client_closed"
+
+
+class DiskFull(RecalldError):
+    status, code = 507, "disk_full"
+    retryable = True
+
+
+class StoreCorrupt(RecalldError):
+    status, code = 500, "store_corrupt"
+
+
+def _tree(root: type[RecalldError]) -> dict[str, type[RecalldError]]:
+    found = {root.code: root}
+    for child in root.__subclasses__():
+        found.update(_tree(child))
+    return found
+
+
+def from_wire(data: dict[str, Any]) -> RecalldError:
+    """The error that `to_wire` described; an unknown code becomes a plain `RecalldError`."""
+    kind = _tree(RecalldError).get(data["code"], RecalldError)
+    if issubclass(kind, TooManyRequests):
+        return kind(data["message"], data.get("retry_after") or 1)
+    return kind(data["message"])
