@@ -1,0 +1,76 @@
+"""Records to bytes and back: msgpack maps that carry a version.
+
+A field this version does not know survives a rewrite: `decode` puts it aside with the record's other unknown fields
+and `encode(record, unknown)` writes it back, so a home touched by an older release loses nothing of a newer one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
+
+import msgpack
+
+from recalld.storage.errors import StoreCorrupt
+
+VERSION = 1
+R = TypeVar("R")
+
+
+def pack(value: Any) -> bytes:
+    """Plain data to msgpack bytes."""
+    packed: bytes = msgpack.packb(value, use_bin_type=True)
+    return packed
+
+
+def unpack(data: bytes | memoryview) -> Any:
+    """Plain data from msgpack bytes; lists come back as lists.
+
+    Raises `StoreCorrupt` when the bytes are not msgpack.
+    """
+    try:
+        return msgpack.unpackb(data, raw=False, strict_map_key=False)
+    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        raise StoreCorrupt("A stored record cannot be read; run `recalld doctor` and restore from a backup.") from error
+
+
+@cache
+def _shape(kind: type) -> tuple[frozenset[str], frozenset[str], dict[str, Any]]:
+    fields = dataclasses.fields(kind)
+    hints = get_type_hints(kind)
+    tuples = frozenset(f.name for f in fields if str(hints[f.name]).startswith(("tuple", "typing.Tuple")))
+    defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
+    return frozenset(f.name for f in fields), tuples, defaults
+
+
+def encode(record: Any, unknown: dict[str, Any] | None = None) -> bytes:
+    """A record dataclass to bytes. Fields at their default are left out, so small records stay small."""
+    names, _, defaults = _shape(type(record))
+    body = dict(unknown or {})
+    for name in names:
+        value = getattr(record, name)
+        if name in defaults and value == defaults[name]:
+            continue
+        body[name] = value
+    body["v"] = VERSION
+    return pack(body)
+
+
+def decode(kind: type[R], data: bytes | memoryview) -> R:
+    """The record of `kind` that `encode` wrote."""
+    return decode_with_unknown(kind, data)[0]
+
+
+def decode_with_unknown(kind: type[R], data: bytes | memoryview) -> tuple[R, dict[str, Any]]:
+    """The record, and the fields of it that this version does not know."""
+    body = unpack(data)
+    if not isinstance(body, dict) or "v" not in body:
+        raise StoreCorrupt("A stored record has an unknown shape; run `recalld doctor`.")
+    del body["v"]
+    names, tuples, _ = _shape(kind)
+    unknown = {k: body.pop(k) for k in body.keys() - names}
+    for name in tuples & body.keys():
+        if body[name] is not None:
+            body[name] = tuple(body[name])
+    return kind(**body), unknown

@@ -1,0 +1,449 @@
+"""One LMDB environment: a single writer thread with group commit, and a gate that keeps views and map changes apart.
+
+Writes are functions submitted to the writer. What arrives while a flush runs shares the next one; each function runs
+in its own nested transaction, so a failing one takes nothing of the others with it. A future is resolved only after
+the flush that covers it, and after the callbacks its function registered with `WriteTxn.after_commit` have run.
+
+Two facts of LMDB shape this module: a view into the map outlives its transaction silently and then reads other data,
+so `ReadTxn` hands views out only inside its block; and growing or swapping the map under a live view ends the
+process, so both wait behind the gate until no block is open.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import queue
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import lmdb
+import structlog
+
+from recalld.storage.errors import DiskFull, RecalldError, StoreCorrupt, Unavailable
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+DEFAULT_MAP_SIZE = 256 << 30
+MAX_GROUP = 512
+COMPACT_FOLDER = "compact.tmp"
+
+
+class ReadTxn:
+    """Read access inside one block. Values are memoryviews that die with the block: decode or copy at once."""
+
+    __slots__ = ("_txn",)
+
+    def __init__(self, txn: Any) -> None:
+        self._txn = txn
+
+    def get(self, key: bytes) -> memoryview | None:
+        value: memoryview | None = self._txn.get(key)
+        return value
+
+    def scan(self, prefix: bytes, start: bytes | None = None) -> Iterator[tuple[bytes, memoryview]]:
+        """Keys that begin with `prefix` in order, from `start` (a full key) on."""
+        cursor = self._txn.cursor()
+        size = len(prefix)
+        found = cursor.set_range(start or prefix)
+        while found:
+            key = bytes(cursor.key())
+            if key[:size] != prefix:
+                return
+            yield key, cursor.value()
+            found = cursor.next()
+
+    def scan_reverse(self, prefix: bytes) -> Iterator[tuple[bytes, memoryview]]:
+        """Keys that begin with `prefix`, last first."""
+        cursor = self._txn.cursor()
+        size = len(prefix)
+        beyond = _after(prefix)
+        found = cursor.set_range(beyond) and cursor.prev() if beyond else cursor.last()
+        if not found:
+            found = cursor.last()
+        while found:
+            key = bytes(cursor.key())
+            if key[:size] != prefix:
+                return
+            yield key, cursor.value()
+            found = cursor.prev()
+
+
+class WriteTxn(ReadTxn):
+    """Write access inside one submitted function."""
+
+    __slots__ = ("_callbacks",)
+
+    def __init__(self, txn: Any) -> None:
+        super().__init__(txn)
+        self._callbacks: list[Callable[[], None]] = []
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._txn.put(key, value)
+
+    def delete(self, key: bytes) -> bool:
+        gone: bool = self._txn.delete(key)
+        return gone
+
+    def delete_prefix(self, prefix: bytes) -> int:
+        """Delete every key that begins with `prefix`; how many there were."""
+        cursor = self._txn.cursor()
+        size, count = len(prefix), 0
+        found = cursor.set_range(prefix)
+        while found and bytes(cursor.key())[:size] == prefix:
+            found = cursor.delete()
+            count += 1
+        return count
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        """Run `callback` in the writer thread after the flush and before anyone is told of it, in commit order."""
+        self._callbacks.append(callback)
+
+
+@dataclass(slots=True)
+class _Job:
+    run: Callable[[WriteTxn], Any]
+    future: Future[Any]
+    frees: bool
+
+
+@dataclass(slots=True)
+class _Exclusive:
+    run: Callable[[], Any]
+    future: Future[Any]
+
+
+class Environment:
+    """An open environment of one partition.
+
+    `reserve` bytes of the disk are kept for deletes and compaction: other writes are refused with `DiskFull` when
+    less is free. `durable=False` skips every flush and is for benchmarks only.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        map_size: int = DEFAULT_MAP_SIZE,
+        reserve: int = 64 << 20,
+        durable: bool = True,
+        max_readers: int = 1024,
+    ) -> None:
+        self.folder = folder
+        self._map_size = map_size
+        self._reserve = reserve
+        self._durable = durable
+        self._max_readers = max_readers
+        self.flushes = 0
+        self.last_flush_seconds = 0.0
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.rmtree(folder / COMPACT_FOLDER, ignore_errors=True)
+        self._gate = threading.Condition()
+        self._readers = 0
+        self._closed_gate = False
+        self._stopped = False
+        self._env = self._open()
+        self._queue: queue.SimpleQueue[_Job | _Exclusive | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"writer-{folder.name}", daemon=True)
+        self._thread.start()
+
+    def _open(self) -> Any:
+        try:
+            env = lmdb.open(
+                str(self.folder),
+                map_size=self._map_size,
+                mode=0o600,
+                subdir=True,
+                sync=self._durable,
+                metasync=self._durable,
+                writemap=False,
+                max_readers=self._max_readers,
+                readahead=False,
+            )
+        except lmdb.DiskError as error:
+            raise DiskFull("The disk is full, so the store cannot be opened; free some space.") from error
+        except lmdb.Error as error:
+            raise StoreCorrupt(
+                f"Partition {self.folder.name} cannot be opened; restore it from a backup (`recalld restore`)."
+            ) from error
+        env.reader_check()
+        os.chmod(self.folder, 0o700)  # noqa: PTH101
+        return env
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def read(self) -> Iterator[ReadTxn]:
+        """A consistent view of the last flushed state."""
+        with self._gate:
+            while self._closed_gate:
+                self._gate.wait()
+            if self._stopped:
+                raise Unavailable("The store is closing; try again.")
+            self._readers += 1
+        try:
+            with self._env.begin(buffers=True) as txn:
+                yield ReadTxn(txn)
+        finally:
+            with self._gate:
+                self._readers -= 1
+                if self._closed_gate and not self._readers:
+                    self._gate.notify_all()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep new read blocks out and wait for the open ones to end."""
+        with self._gate:
+            self._closed_gate = True
+            while self._readers:
+                self._gate.wait()
+        try:
+            yield
+        finally:
+            with self._gate:
+                self._closed_gate = False
+                self._gate.notify_all()
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def submit(self, run: Callable[[WriteTxn], T], *, frees: bool = False) -> Future[T]:
+        """Queue a write; the future holds what `run` returned once it is on disk. `frees`: it may use the reserve."""
+        return self.submit_many([run], frees=frees)[0]
+
+    def submit_many(self, runs: Sequence[Callable[[WriteTxn], T]], *, frees: bool = False) -> list[Future[T]]:
+        """Queue several writes, each all or nothing by itself."""
+        if self._stopped:
+            raise Unavailable("The store is closing; try again.")
+        jobs = [_Job(run, Future(), frees) for run in runs]
+        for job in jobs:
+            self._queue.put(job)
+        return [job.future for job in jobs]
+
+    def write(self, run: Callable[[WriteTxn], T], *, frees: bool = False) -> T:
+        """Submit and wait for the flush."""
+        return self.submit(run, frees=frees).result()
+
+    def _run(self) -> None:
+        while True:
+            first = self._queue.get()
+            if first is None:
+                return
+            if isinstance(first, _Exclusive):
+                _settle(first.future, first.run)
+                continue
+            group, rest, stop = [first], None, False
+            while len(group) < MAX_GROUP:
+                try:
+                    item = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                if not isinstance(item, _Job):
+                    rest, stop = item, item is None
+                    break
+                group.append(item)
+            self._commit(group)
+            if isinstance(rest, _Exclusive):
+                _settle(rest.future, rest.run)
+            elif stop:
+                return
+
+    def _commit(self, group: list[_Job]) -> None:
+        group = [job for job in group if job.future.set_running_or_notify_cancel()]
+        while group:
+            try:
+                done = self._attempt(group)
+            except lmdb.MapFullError:
+                try:
+                    self._grow()
+                except Exception as error:
+                    _fail(group, _typed(error))
+                    return
+                continue
+            except Exception as error:
+                log.error("commit failed", partition=self.folder.name, error=repr(error))
+                _fail(group, _typed(error))
+                return
+            for _job, _result, callbacks in done:
+                for callback in callbacks:
+                    try:
+                        callback()
+                    except Exception:
+                        log.exception("a cache could not follow a commit", partition=self.folder.name)
+            for job, result, _callbacks in done:
+                job.future.set_result(result)
+            return
+
+    def _attempt(self, group: list[_Job]) -> list[tuple[_Job, Any, list[Callable[[], None]]]]:
+        short = self._free_bytes() < self._reserve
+        done: list[tuple[_Job, Any, list[Callable[[], None]]]] = []
+        failed: list[tuple[_Job, BaseException]] = []
+        parent = self._env.begin(write=True, buffers=True)
+        try:
+            for job in group:
+                if short and not job.frees:
+                    failed.append((job, DiskFull("The disk is full: free some space, or delete and compact.")))
+                    continue
+                child = self._env.begin(write=True, buffers=True, parent=parent)
+                txn = WriteTxn(child)
+                try:
+                    result = job.run(txn)
+                except lmdb.MapFullError:
+                    child.abort()
+                    raise
+                except Exception as error:
+                    child.abort()
+                    failed.append((job, error))
+                else:
+                    child.commit()
+                    done.append((job, result, txn._callbacks))
+            if done:
+                started = time.perf_counter()
+                parent.commit()
+                self.last_flush_seconds = time.perf_counter() - started
+                self.flushes += 1
+            else:
+                parent.abort()
+        except BaseException:
+            parent.abort()
+            raise
+        for job, error in failed:
+            job.future.set_exception(_typed(error))
+        return done
+
+    def _grow(self) -> None:
+        with self._alone():
+            self._map_size *= 2
+            self._env.set_mapsize(self._map_size)
+        log.warning("map grown", partition=self.folder.name, map_size=self._map_size)
+
+    def _free_bytes(self) -> int:
+        found = os.statvfs(self.folder)
+        return found.f_bavail * found.f_frsize
+
+    # -- upkeep ----------------------------------------------------------------------------------------------------
+
+    def _exclusive(self, run: Callable[[], T]) -> T:
+        future: Future[T] = Future()
+        self._queue.put(_Exclusive(run, future))
+        return future.result()
+
+    def compact(self) -> tuple[int, int]:
+        """Rewrite the file without freed pages; its size in bytes before and after.
+
+        Writes wait while the copy runs, reads go on; reads wait only for the swap.
+        """
+        return self._exclusive(self._compact)
+
+    def _compact(self) -> tuple[int, int]:
+        data = self.folder / "data.mdb"
+        before = data.stat().st_size
+        target = self.folder / COMPACT_FOLDER
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(mode=0o700)
+        try:
+            self._env.copy(str(target), compact=True)
+            copied = target / "data.mdb"
+            copied.chmod(0o600)
+            _sync_file(copied)
+            with self._alone():
+                self._env.close()
+                copied.replace(data)
+                _sync_folder(self.folder)
+                self._env = self._open()
+        except lmdb.Error as error:
+            raise _typed(error) from error
+        finally:
+            shutil.rmtree(target, ignore_errors=True)
+        return before, data.stat().st_size
+
+    def copy_to(self, folder: Path) -> None:
+        """A consistent, compacted copy of the environment into `folder`, while serving."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self.read():
+            self._env.copy(str(folder), compact=True)
+        (folder / "data.mdb").chmod(0o600)
+
+    def usage(self) -> dict[str, int]:
+        """Bytes of the file, of its used pages, and the readers' table."""
+        info, stat = self._env.info(), self._env.stat()
+        size = (self.folder / "data.mdb").stat().st_size
+        pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+        return {
+            "file_bytes": size,
+            "used_bytes": pages * stat["psize"],
+            "map_size": info["map_size"],
+            "readers": info["num_readers"],
+            "entries": stat["entries"],
+            "flushes": self.flushes,
+        }
+
+    def close(self) -> None:
+        """Finish what was submitted, then close. Later calls raise `Unavailable`."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._queue.put(None)
+        self._thread.join()
+        while True:
+            try:
+                left = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if left is not None:
+                left.future.set_exception(Unavailable("The store is closing; try again."))
+        with self._alone():
+            self._env.close()
+
+
+def _settle(future: Future[Any], run: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(run())
+    except Exception as error:
+        future.set_exception(error)
+
+
+def _fail(group: list[_Job], error: BaseException) -> None:
+    for job in group:
+        if not job.future.done():
+            job.future.set_exception(error)
+
+
+def _typed(error: BaseException) -> BaseException:
+    """The project's error for what LMDB or the system said."""
+    if isinstance(error, RecalldError):
+        return error
+    full = isinstance(error, lmdb.DiskError) or (
+        isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    )
+    if full or os.strerror(errno.ENOSPC) in str(error):
+        return DiskFull("The disk is full: free some space, or delete and compact.")
+    if isinstance(error, lmdb.Error):
+        return StoreCorrupt("The store refused a write; run `recalld doctor`.")
+    return error
+
+
+def _after(prefix: bytes) -> bytes | None:
+    """The least key greater than every key that begins with `prefix`."""
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes((trimmed[-1] + 1,)) if trimmed else None
+
+
+def _sync_file(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+_sync_folder = _sync_file

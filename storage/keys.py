@@ -1,0 +1,150 @@
+"""Every key of the store is built here, and only here.
+
+A key is the bank's number (u32, big-endian), one byte for the table, then the table's own part; numbers are
+big-endian so that order in the store is order of the number. Bank 0 holds what belongs to the partition.
+No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) and stands in the value.
+
+    table            byte  own part                         value
+    META             0x01  -                                partition record: next bank, sequence, epoch      (bank 0)
+    BANK_NAME        0x02  name_key(tenant NUL bank)        bank number u32                                   (bank 0)
+    CHANGE           0x03  sequence u64                     one change: kinds, ids and numbers, never content (bank 0)
+    REQUEST          0x04  name_key(request id)             when, and the answer given                        (bank 0)
+    OPEN_OPERATION   0x05  operation id 16                  bank number u32                                   (bank 0)
+    REQUEST_TIME     0x06  instant u64, name_key            empty: the order in which requests may be dropped (bank 0)
+    BANK             0x10  -                                BankRecord
+    COUNTERS         0x11  -                                BankCounters
+    UNIT             0x20  uid u32                          UnitRecord
+    UNIT_ID          0x21  name_key(id)                     uid u32
+    COLUMN_BLOCK     0x22  block u32 (256 uids)             COLUMN_DTYPE rows, sealed
+    COLUMN_TAIL      0x23  uid u32                          one COLUMN_DTYPE row
+    VECTOR_BLOCK     0x24  block u32 (64 uids)              ragged block of vector rows, sealed
+    VECTOR_TAIL      0x25  uid u32                          one unit's scales and int8 rows
+    TOKEN_BLOCK      0x26  block u32 (64 uids)              ragged block of token vectors, sealed
+    TOKEN_TAIL       0x27  uid u32                          one unit's token ids and int8 token vectors
+    EDGES            0x28  uid u32                          entity numbers, and packed (other, kind, weight)
+    DOCUMENT         0x30  number u32                       DocumentRecord
+    DOCUMENT_ID      0x31  name_key(id)                     number u32
+    CHUNK            0x32  document u32, index u32          ChunkRecord
+    ENTITY           0x40  number u32                       EntityRecord
+    ENTITY_NAME      0x41  name_key(folded name)            entity numbers u32[]
+    ENTITY_ID        0x42  name_key(id)                     number u32
+    SPEAKER          0x43  number u32                       speaker name
+    POSTING          0x50  name_key(term), block u32        posting block; block 0xFFFFFFFF is the tail
+    TOKEN_COUNT      0x51  token u32                        units holding it u32
+    SET              0x52  kind u8, name_key, uid>>16 u16   one roaring container of the low 16 bits
+    TAG              0x53  name_key(tag)                    the tag
+    OPERATION        0x60  operation id 16                  OperationRecord
+    PAYLOAD          0x61  operation id 16                  what the operation works on, compressed
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+META, BANK_NAME, CHANGE, REQUEST, OPEN_OPERATION, REQUEST_TIME = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
+BANK, COUNTERS = 0x10, 0x11
+UNIT, UNIT_ID, COLUMN_BLOCK, COLUMN_TAIL, VECTOR_BLOCK, VECTOR_TAIL, TOKEN_BLOCK, TOKEN_TAIL, EDGES = range(0x20, 0x29)
+DOCUMENT, DOCUMENT_ID, CHUNK = range(0x30, 0x33)
+ENTITY, ENTITY_NAME, ENTITY_ID, SPEAKER = range(0x40, 0x44)
+POSTING, TOKEN_COUNT, SET, TAG = range(0x50, 0x54)
+OPERATION, PAYLOAD = 0x60, 0x61
+
+TAIL_BLOCK: Final = 0xFFFFFFFF
+SET_TAG, SET_TAGSET, SET_ENTITY, SET_DOCUMENT = 1, 2, 3, 4
+MAX_KEY: Final = 511
+
+_head = struct.Struct(">IB")
+_head_u32 = struct.Struct(">IBI")
+_head_u64 = struct.Struct(">IBQ")
+_head_u32_u32 = struct.Struct(">IBII")
+_u32 = struct.Struct(">I")
+
+
+@lru_cache(maxsize=65536)
+def name_key(text: str, secret: bytes = b"") -> bytes:
+    """16 bytes that stand for a user's string in a key; `secret` keys the hash in an encrypted home."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=secret).digest()
+
+
+def table(bank: int, which: int) -> bytes:
+    """Prefix of one table of one bank; also the whole key of a table with one record."""
+    return _head.pack(bank, which)
+
+
+def bank_prefix(bank: int) -> bytes:
+    return _u32.pack(bank)
+
+
+def number(bank: int, which: int, n: int) -> bytes:
+    """Key of a record named by a u32."""
+    return _head_u32.pack(bank, which, n)
+
+
+def named(bank: int, which: int, name: str) -> bytes:
+    """Key of a record named by a user's string."""
+    return _head.pack(bank, which) + name_key(name)
+
+
+def raw(bank: int, which: int, sixteen: bytes) -> bytes:
+    """Key of a record named by 16 bytes."""
+    return _head.pack(bank, which) + sixteen
+
+
+def meta() -> bytes:
+    return _head.pack(0, META)
+
+
+def bank_name(tenant: str, bank_id: str) -> bytes:
+    return named(0, BANK_NAME, f"{tenant}\0{bank_id}")
+
+
+def change(sequence: int) -> bytes:
+    return _head_u64.pack(0, CHANGE, sequence)
+
+
+def request(request_id: str) -> bytes:
+    return named(0, REQUEST, request_id)
+
+
+def request_time(instant: int, request_id: str) -> bytes:
+    return _head_u64.pack(0, REQUEST_TIME, instant) + name_key(request_id)
+
+
+def chunk(bank: int, document: int, index: int) -> bytes:
+    return _head_u32_u32.pack(bank, CHUNK, document, index)
+
+
+def chunks(bank: int, document: int) -> bytes:
+    """Prefix of a document's chunks."""
+    return _head_u32.pack(bank, CHUNK, document)
+
+
+def posting(bank: int, term: bytes, block: int) -> bytes:
+    return _head.pack(bank, POSTING) + term + _u32.pack(block)
+
+
+def postings(bank: int, term: bytes) -> bytes:
+    """Prefix of a term's blocks, in order, the tail last."""
+    return _head.pack(bank, POSTING) + term
+
+
+def container(bank: int, kind: int, name: bytes, high: int) -> bytes:
+    return _head.pack(bank, SET) + bytes((kind,)) + name + high.to_bytes(2, "big")
+
+
+def containers(bank: int, kind: int, name: bytes) -> bytes:
+    """Prefix of one set's containers."""
+    return _head.pack(bank, SET) + bytes((kind,)) + name
+
+
+def operation_key(bank: int, which: int, operation_id: str) -> bytes:
+    return _head.pack(bank, which) + name_key(operation_id)
+
+
+def trailing_u32(key: bytes) -> int:
+    """The u32 a key ends with."""
+    value: int = _u32.unpack_from(key, len(key) - 4)[0]
+    return value

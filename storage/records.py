@@ -1,0 +1,198 @@
+"""The records a bank holds, as frozen dataclasses. Instants are int microseconds since the epoch, UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+WORLD, EXPERIENCE, OPINION, OBSERVATION = range(4)
+NETWORK_NAMES = ("world", "experience", "opinion", "observation")
+
+UNKNOWN = -(2**63)
+"""Column value of an instant nobody gave."""
+NEVER = 2**63 - 1
+"""Column value of `retired` while a unit is current."""
+
+SEMANTIC, CAUSED_BY, SUPERSEDES, EVIDENCE = 1, 2, 3, 4
+LINK_NAMES = {SEMANTIC: "semantic", CAUSED_BY: "caused_by", SUPERSEDES: "supersedes", EVIDENCE: "evidence"}
+
+
+@dataclass(frozen=True, slots=True)
+class EntityMention:
+    """A name as extraction saw it, before it is resolved to an entity of the bank."""
+
+    name: str
+    kind: str = "CONCEPT"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedUnit:
+    """A unit as extraction and embedding hand it to the store; it has no uid yet.
+
+    `vectors` is int8 [rows, dim] in C order with one float32 scale a row; `token_vectors` int8 [n, 64];
+    `token_ids` uint32 [n]. `predecessor` is the uid of a stored unit, the id of a unit of the same request, or None.
+    """
+
+    id: str
+    text: str
+    network: int
+    context: str
+    speaker: str
+    entities: tuple[EntityMention, ...]
+    occurred_start: int | None
+    occurred_end: int | None
+    mentioned_at: int | None
+    anchor_assumed: bool
+    metadata: dict[str, str]
+    tags: tuple[str, ...]
+    chunk_index: int
+    tokens: int
+    terms: tuple[tuple[str, int], ...]
+    question: bool
+    trust: str
+    confidence: float | None
+    vectors: bytes
+    scales: bytes
+    token_vectors: bytes
+    token_ids: bytes
+    predecessor: int | str | None = None
+    causes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRecord:
+    """One stored memory. `entities` are entity numbers of its bank; `state` is `valid` or `invalidated`."""
+
+    uid: int
+    id: str
+    text: str
+    network: int
+    context: str = ""
+    speaker: str = ""
+    entities: tuple[int, ...] = ()
+    occurred_start: int | None = None
+    occurred_end: int | None = None
+    mentioned_at: int | None = None
+    recorded_at: int = 0
+    retired_at: int | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    document: int = 0
+    document_id: str | None = None
+    chunk_index: int = 0
+    chunk_id: str | None = None
+    tokens: int = 0
+    trust: str = "normal"
+    confidence: float | None = None
+    state: str = "valid"
+    anchor_assumed: bool = False
+    proof_count: int = 1
+    predecessor: int | None = None
+    updated_at: int = 0
+    sources: tuple[int, ...] = ()
+    terms: tuple[str, ...] = ()
+    """The analysed terms, kept so that compaction can drop a dead unit's postings without analysing again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    """A piece of a document's text; `glue` is what stands between it and the chunk before."""
+
+    document: int
+    index: int
+    text: str
+    digest: str
+    glue: str
+    uids: tuple[int, ...]
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A source text as given; its text is its chunks. `revision` moves with every change and guards prepared writes."""
+
+    number: int
+    id: str
+    content_hash: str
+    text_length: int
+    chunks: int
+    created_at: int
+    updated_at: int
+    revision: int
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    keep_text: bool = True
+    live_units: int = 0
+    thread: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRecord:
+    """A resolved person, organisation, place, product or concept; `mentions` counts live units."""
+
+    number: int
+    id: str
+    name: str
+    kind: str
+    mentions: int
+    first_seen: int | None
+    last_seen: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BankRecord:
+    """A bank's identity and settings; counters that move with every write stand in `BankCounters`."""
+
+    number: int
+    tenant: str
+    bank_id: str
+    created_at: int
+    updated_at: int
+    name: str | None = None
+    overrides: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    """Plain form of the embedding model's identity that all vectors of the bank come from; empty while it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BankCounters:
+    """What each write moves. `live` counts current units by network."""
+
+    next_uid: int = 0
+    next_document: int = 1
+    next_entity: int = 1
+    next_speaker: int = 1
+    next_thread: int = 1
+    documents: int = 0
+    entities: int = 0
+    live: tuple[int, int, int, int] = (0, 0, 0, 0)
+    last_write_at: int | None = None
+    last_document_at: int | None = None
+    edges: dict[str, int] = field(default_factory=dict)
+
+
+PENDING, PROCESSING, COMPLETED, FAILED, CANCELLED = "pending", "processing", "completed", "failed", "cancelled"
+OPEN_STATES = (PENDING, PROCESSING)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRecord:
+    """A durable piece of background work."""
+
+    id: str
+    kind: str
+    status: str
+    created_at: int
+    updated_at: int
+    items_count: int = 0
+    attempts: int = 0
+    next_retry_at: int | None = None
+    completed_at: int | None = None
+    error: str | None = None
+    document_id: str | None = None
+    parent: str | None = None
+    children: tuple[str, ...] = ()
+    result: dict[str, Any] = field(default_factory=dict)
+    receipt: tuple[dict[str, Any], ...] = ()
+    cancel_requested: bool = False
