@@ -36,7 +36,7 @@ def unpack(data: bytes | memoryview) -> Any:
 
 
 @cache
-def _shape(kind: type) -> tuple[frozenset[str], frozenset[str], dict[str, Any]]:
+def _shape(kind: Any) -> tuple[frozenset[str], frozenset[str], dict[str, Any]]:
     fields = dataclasses.fields(kind)
     hints = get_type_hints(kind)
     tuples = frozenset(f.name for f in fields if str(hints[f.name]).startswith(("tuple", "typing.Tuple")))

@@ -78,7 +78,7 @@ class ReadTxn:
 
 
 class WriteTxn(ReadTxn):
-    """Write access inside one submitted function."""
+    """Write access inside one submitted function. Values are copies: a put may rewrite the page a view looks at."""
 
     __slots__ = ("_callbacks",)
 
@@ -285,13 +285,13 @@ class Environment:
         short = self._free_bytes() < self._reserve
         done: list[tuple[_Job, Any, list[Callable[[], None]]]] = []
         failed: list[tuple[_Job, BaseException]] = []
-        parent = self._env.begin(write=True, buffers=True)
+        parent = self._env.begin(write=True)
         try:
             for job in group:
                 if short and not job.frees:
                     failed.append((job, DiskFull("The disk is full: free some space, or delete and compact.")))
                     continue
-                child = self._env.begin(write=True, buffers=True, parent=parent)
+                child = self._env.begin(write=True, parent=parent)
                 txn = WriteTxn(child)
                 try:
                     result = job.run(txn)
@@ -314,8 +314,8 @@ class Environment:
         except BaseException:
             parent.abort()
             raise
-        for job, error in failed:
-            job.future.set_exception(_typed(error))
+        for job, reason in failed:
+            job.future.set_exception(_typed(reason))
         return done
 
     def _grow(self) -> None:
