@@ -3,6 +3,7 @@
     RecalldError                       500 internal
     ├── BadRequest                     400 bad_request
     ├── Unprocessable                  422 unprocessable
+    │   └── ModelUnavailable           422 model_unavailable (a model that is named cannot be found or used)
     ├── Unauthorized                   401 unauthorized
     ├── Forbidden                      403 forbidden
     ├── NotFound                       404 not_found
@@ -50,6 +51,12 @@ class BadRequest(RecalldError):
 
 class Unprocessable(RecalldError):
     status, code = 422, "unprocessable"
+
+
+class ModelUnavailable(Unprocessable):
+    """A model in the settings cannot be found or used; the message says what to give instead."""
+
+    code = "model_unavailable"
 
 
 class Unauthorized(RecalldError):
