@@ -41,7 +41,8 @@ def dequantise(codes: I8, scales: F32) -> F32:
 
 def quantise_unit(rows: F32) -> I8:
     """Unit rows `[n, d]` as round(127 * x): the fixed scale of token vectors, so a product / 127**2 is a cosine."""
-    return np.rint(rows * np.float32(127)).astype(np.int8)
+    codes: I8 = np.rint(rows * np.float32(127)).astype(np.int8)
+    return codes
 
 
 def pack_rows(rows: F32) -> tuple[bytes, bytes]:
