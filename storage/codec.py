@@ -7,7 +7,6 @@ and `encode(record, unknown)` writes it back, so a home touched by an older rele
 from __future__ import annotations
 
 import dataclasses
-from functools import cache
 from typing import Any, TypeVar, get_type_hints
 
 import msgpack
@@ -35,13 +34,20 @@ def unpack(data: bytes | memoryview) -> Any:
         raise StoreCorrupt("A stored record cannot be read; run `recalld doctor` and restore from a backup.") from error
 
 
-@cache
-def _shape(kind: Any) -> tuple[frozenset[str], frozenset[str], dict[str, Any]]:
+_Shape = tuple[frozenset[str], frozenset[str], dict[str, Any]]
+_shapes: dict[type, _Shape] = {}
+
+
+def _shape(kind: type) -> _Shape:
+    known = _shapes.get(kind)
+    if known is not None:
+        return known
     fields = dataclasses.fields(kind)
     hints = get_type_hints(kind)
     tuples = frozenset(f.name for f in fields if str(hints[f.name]).startswith(("tuple", "typing.Tuple")))
     defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
-    return frozenset(f.name for f in fields), tuples, defaults
+    shape = _shapes[kind] = (frozenset(f.name for f in fields), tuples, defaults)
+    return shape
 
 
 def encode(record: Any, unknown: dict[str, Any] | None = None) -> bytes:

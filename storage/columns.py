@@ -1,7 +1,7 @@
 """What recall needs of every unit, as resident arrays indexed by uid, and its stored form.
 
-One fixed-width row a unit stands in LMDB (`COLUMN_DTYPE`); an open bank keeps one array a column, so that a filter or a
-gather is one numpy call. Arrays only grow; a column that changes in place is copied first, because a reader may hold it.
+One fixed-width row a unit stands in LMDB (`COLUMN_DTYPE`); an open bank keeps one array a column, so that a filter or
+a gather is one numpy call. Arrays only grow; a column that changes is copied first, because a reader may hold it.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ Erasing a unit leaves an empty row (zeros when the width is fixed): uids are nev
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -69,7 +70,7 @@ class RowTable:
             return [data[i : i + self.width] for i in range(0, len(data), self.width)]
         offsets = np.frombuffer(block, "<u4", self.size + 1).tolist()
         data = bytes(memoryview(block)[4 * (self.size + 1) :])
-        return [data[a:b] for a, b in zip(offsets, offsets[1:], strict=False)]
+        return [data[a:b] for a, b in itertools.pairwise(offsets)]
 
     def get(self, txn: ReadTxn, bank: int, uid: int) -> bytes:
         """One unit's row; empty (or zeros) when it was erased or never written."""

@@ -1,0 +1,510 @@
+"""Carrying out changes: the only code that writes a bank's tables.
+
+An `Applier` lives inside one write function. It keeps the bank's counters and the open entity records in hand, writes
+them back at `finish`, appends to the change log, and gathers the `Delta` that the bank's caches follow after the flush.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from pyroaring import BitMap
+
+from recalld.storage import codec, edges, keys, postings
+from recalld.storage.changes import (
+    BankErased,
+    BankStored,
+    Change,
+    Delta,
+    DocumentErased,
+    DocumentStored,
+    OperationErased,
+    OperationStored,
+    UnitsAdded,
+    UnitsErased,
+    UnitsReembedded,
+    UnitsRelinked,
+    UnitsRetagged,
+    UnitsRetired,
+    summary,
+)
+from recalld.storage.columns import COLUMN_DTYPE, COLUMN_ROWS, EXISTS, LIVE, QUESTION, ColumnRow
+from recalld.storage.environment import ReadTxn, WriteTxn
+from recalld.storage.errors import StoreCorrupt
+from recalld.storage.names import Names, number_key
+from recalld.storage.records import (
+    CAUSED_BY,
+    OPEN_STATES,
+    SEMANTIC,
+    UNKNOWN,
+    BankCounters,
+    BankRecord,
+    DocumentRecord,
+    UnitRecord,
+)
+from recalld.storage.vector_rows import TOKEN_ROWS, VECTOR_ROWS, pack_tokens, pack_vectors, token_ids_of
+
+_U32 = struct.Struct("<I")
+
+
+def read_counters(txn: ReadTxn, bank: int) -> BankCounters:
+    value = txn.get(keys.table(bank, keys.COUNTERS))
+    return BankCounters() if value is None else codec.decode(BankCounters, value)
+
+
+class Applier:
+    """Applies changes to one bank within one write transaction. Call `finish` once at the end."""
+
+    def __init__(self, txn: WriteTxn, bank: int, next_sequence: Callable[[], int], new_id: Callable[[], str]) -> None:
+        self.txn = txn
+        self.bank = bank
+        self.delta = Delta(bank)
+        self._next_sequence = next_sequence
+        self._counters = read_counters(txn, bank)
+        self._numbers: dict[str, int] = {}
+        self._live = list(self._counters.live)
+        self._links: dict[str, int] = dict(self._counters.edges)
+        self._names = Names(txn, bank, self.allocate, new_id, self.delta)
+        self._documents = 0
+        self._erased = False
+
+    # -- numbers ---------------------------------------------------------------------------------------------------
+
+    def allocate(self, what: str, count: int = 1) -> int:
+        """The first of `count` new numbers of `uid`, `document`, `entity`, `speaker` or `thread`; never given twice."""
+        name = f"next_{what}"
+        first = self._numbers.setdefault(name, getattr(self._counters, name))
+        self._numbers[name] = first + count
+        return first
+
+    def thread_of(self, uid: int) -> int:
+        return self._column(uid).thread
+
+    def _column(self, uid: int) -> ColumnRow:
+        return ColumnRow.unpack(COLUMN_ROWS.get(self.txn, self.bank, uid))
+
+    def unit(self, uid: int) -> UnitRecord | None:
+        value = self.txn.get(keys.number(self.bank, keys.UNIT, uid))
+        return None if value is None else codec.decode(UnitRecord, value)
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def apply(self, change: Change) -> None:
+        """Carry out one change and log it."""
+        match change:
+            case UnitsAdded():
+                self._add(change)
+            case UnitsRetired():
+                self._retire(change)
+            case UnitsErased():
+                self._erase(change)
+            case UnitsReembedded():
+                self._reembed(change)
+            case UnitsRelinked():
+                self._relink(change.prev)
+            case UnitsRetagged():
+                self._retag(change)
+            case DocumentStored():
+                self._store_document(change)
+            case DocumentErased():
+                self._erase_document(change)
+            case BankStored():
+                self.txn.put(keys.table(self.bank, keys.BANK), codec.encode(change.record))
+                self.delta.add("set_record", change.record)
+            case BankErased():
+                self._erase_bank()
+            case OperationStored():
+                self._store_operation(change)
+            case OperationErased():
+                self.txn.delete(keys.operation_key(self.bank, keys.OPERATION, change.operation_id))
+                self.txn.delete(keys.operation_key(self.bank, keys.PAYLOAD, change.operation_id))
+        sequence = self._next_sequence()
+        self.txn.put(keys.change(sequence), codec.pack({"b": self.bank, **summary(change)}))
+
+    def finish(self, at: int | None = None, new_document: bool = False) -> Delta:
+        """Write back counters and entities. `at`: the instant of a content write, for the bank's last write."""
+        if self._erased:
+            return self.delta
+        self._names.finish()
+        fields: dict[str, Any] = {
+            **self._numbers,
+            "live": tuple(self._live),
+            "edges": self._links,
+            "documents": self._counters.documents + self._documents,
+            "entities": self._counters.entities + self._names.created,
+        }
+        if at is not None:
+            fields["last_write_at"] = at
+            if new_document:
+                fields["last_document_at"] = at
+        counters = dataclasses.replace(self._counters, **fields)
+        if counters != self._counters:
+            self.txn.put(keys.table(self.bank, keys.COUNTERS), codec.encode(counters))
+        return self.delta
+
+    # -- units -----------------------------------------------------------------------------------------------------
+
+    def _add(self, change: UnitsAdded) -> None:
+        if not change.units:
+            return
+        first = change.units[0].uid
+        columns, vectors, tokens = [], [], []
+        terms: dict[str, tuple[list[int], list[int]]] = {}
+        members: dict[tuple[int, bytes], list[int]] = {}
+        token_counts: dict[int, int] = {}
+        links: dict[int, edges.Edges] = {}
+        for new in change.units:
+            unit, uid = new.unit, new.uid
+            numbers = tuple(dict.fromkeys(self._names.resolve(m, unit.mentioned_at) for m in unit.entities))
+            speaker = self._names.speaker(unit.speaker) if unit.speaker else 0
+            record = UnitRecord(
+                uid=uid,
+                id=unit.id,
+                text=unit.text,
+                network=unit.network,
+                context=unit.context,
+                speaker=unit.speaker,
+                entities=numbers,
+                occurred_start=unit.occurred_start,
+                occurred_end=unit.occurred_end,
+                mentioned_at=unit.mentioned_at,
+                recorded_at=change.at,
+                metadata=unit.metadata,
+                tags=tuple(sorted(set(unit.tags))),
+                document=new.document,
+                document_id=new.document_id,
+                chunk_index=new.chunk_index,
+                chunk_id=new.chunk_id,
+                tokens=unit.tokens,
+                trust=unit.trust,
+                confidence=unit.confidence,
+                anchor_assumed=unit.anchor_assumed,
+                predecessor=new.predecessor,
+                updated_at=change.at,
+            )
+            self._put_unit(record)
+            self.txn.put(keys.named(self.bank, keys.UNIT_ID, unit.id), _U32.pack(uid))
+            columns.append(
+                ColumnRow(
+                    flags=EXISTS | LIVE | (QUESTION if unit.question else 0),
+                    network=unit.network,
+                    document=new.document,
+                    thread=new.thread,
+                    speaker=speaker,
+                    prev=new.prev,
+                    length=sum(frequency for _, frequency in unit.terms),
+                    tokens=unit.tokens,
+                    confidence=float("nan") if unit.confidence is None else unit.confidence,
+                    occurred_start=_instant(unit.occurred_start),
+                    occurred_end=_instant(unit.occurred_end),
+                    mentioned=_instant(unit.mentioned_at),
+                    recorded=change.at,
+                )
+            )
+            vectors.append(pack_vectors(unit.vectors, unit.scales))
+            tokens.append(pack_tokens(unit.token_vectors, unit.token_ids))
+            for token in set(np.frombuffer(unit.token_ids, "<u4").tolist()):
+                token_counts[token] = token_counts.get(token, 0) + 1
+            for term, frequency in unit.terms:
+                uids, frequencies = terms.setdefault(term, ([], []))
+                uids.append(uid)
+                frequencies.append(frequency)
+            for membership in self._memberships(record):
+                members.setdefault(membership, []).append(uid)
+            links[uid] = edges.NONE._replace(entities=np.array(numbers, np.uint32))
+            self._live[unit.network] += 1
+            if new.prev >= 0:
+                self.txn.put(keys.follower(self.bank, new.prev, uid), b"")
+        for new in change.units:
+            self._link(links, new.uid, new.causes, CAUSED_BY, [1.0] * len(new.causes))
+            self._link(links, new.uid, [o for o, _ in new.similar], SEMANTIC, [w for _, w in new.similar])
+        rows = np.array([tuple(row) for row in columns], COLUMN_DTYPE)
+        size = COLUMN_DTYPE.itemsize
+        data = rows.tobytes()
+        COLUMN_ROWS.append(self.txn, self.bank, first, [data[i : i + size] for i in range(0, len(data), size)])
+        VECTOR_ROWS.append(self.txn, self.bank, first, vectors)
+        TOKEN_ROWS.append(self.txn, self.bank, first, tokens)
+        for uid, value in links.items():
+            if len(value.entities) or len(value.others):
+                self.txn.put(keys.number(self.bank, keys.EDGES, uid), edges.encode(value))
+        self._post(terms)
+        for (kind, name), uids in members.items():
+            self._join_set(kind, name, uids)
+        self._count_tokens(token_counts)
+        self.delta.add("append_units", first, rows, vectors, tokens)
+
+    def _put_unit(self, record: UnitRecord) -> None:
+        self.txn.put(keys.number(self.bank, keys.UNIT, record.uid), codec.encode(record))
+
+    def _memberships(self, record: UnitRecord) -> list[tuple[int, bytes]]:
+        names = [(keys.SET_TAG, keys.name_key(tag)) for tag in record.tags]
+        for tag in record.tags:
+            self.txn.put(keys.named(self.bank, keys.TAG, tag), tag.encode("utf-8", "surrogatepass"))
+        names.append((keys.SET_TAGSET, tagset_key(record.tags)))
+        names += [(keys.SET_ENTITY, number_key(number)) for number in record.entities]
+        if record.document:
+            names.append((keys.SET_DOCUMENT, number_key(record.document)))
+        return names
+
+    def _link(
+        self, links: dict[int, edges.Edges], uid: int, others: Iterable[int], kind: int, weights: list[float]
+    ) -> None:
+        """Store links of `uid` in both directions; an older end is read, changed and written with the rest."""
+        others = list(others)
+        if not others:
+            return
+        for end, ends, values in [
+            (uid, others, weights),
+            *((o, [uid], [w]) for o, w in zip(others, weights, strict=True)),
+        ]:
+            if end not in links:
+                value = self.txn.get(keys.number(self.bank, keys.EDGES, end))
+                links[end] = edges.NONE if value is None else edges.decode(value)
+            before = edges.count_kinds(links[end])
+            links[end] = edges.with_links(links[end], ends, kind, values)
+            self._count_links(before, edges.count_kinds(links[end]))
+
+    def _count_links(self, before: dict[str, int], after: dict[str, int]) -> None:
+        for name in before.keys() | after.keys():
+            self._links[name] = self._links.get(name, 0) + after.get(name, 0) - before.get(name, 0)
+
+    def _post(self, terms: dict[str, tuple[list[int], list[int]]]) -> None:
+        txn, bank = self.txn, self.bank
+        for term, (uids, frequencies) in terms.items():
+            name = keys.name_key(term)
+            tail_key = keys.posting(bank, name, keys.TAIL_BLOCK)
+            tail = txn.get(tail_key)
+            last_block, last_number = None, -1
+            if not postings.tail_fits(tail, len(uids)):
+                for key, value in txn.scan_reverse(keys.postings(bank, name)):
+                    found = keys.trailing_u32(key)
+                    if found != keys.TAIL_BLOCK:
+                        last_block, last_number = bytes(value), found
+                        break
+            update = postings.plan_append(last_block, tail, np.array(uids, "<u4"), np.array(frequencies, np.uint8))
+            if update.replace_last is not None:
+                txn.put(keys.posting(bank, name, last_number), update.replace_last)
+            for block in update.new_blocks:
+                last_number += 1
+                txn.put(keys.posting(bank, name, last_number), block)
+            txn.put(tail_key, update.tail)
+
+    def _join_set(self, kind: int, name: bytes, uids: list[int]) -> None:
+        by_container: dict[int, list[int]] = {}
+        for uid in uids:
+            by_container.setdefault(uid >> 16, []).append(uid)
+        for high, added in by_container.items():
+            key = keys.container(self.bank, kind, name, high)
+            value = self.txn.get(key)
+            held = BitMap(added) if value is None else BitMap.deserialize(bytes(value)) | BitMap(added)
+            self.txn.put(key, held.serialize())
+
+    def _leave_set(self, kind: int, name: bytes, uid: int) -> bool:
+        """Take `uid` out of a set; True when the container is empty and gone."""
+        key = keys.container(self.bank, kind, name, uid >> 16)
+        value = self.txn.get(key)
+        if value is None:
+            return False
+        held = BitMap.deserialize(bytes(value))
+        held.discard(uid)
+        if held:
+            self.txn.put(key, held.serialize())
+            return False
+        self.txn.delete(key)
+        return next(iter(self.txn.scan(keys.containers(self.bank, kind, name))), None) is None
+
+    def _count_tokens(self, changes: dict[int, int]) -> None:
+        for token, by in changes.items():
+            key = keys.number(self.bank, keys.TOKEN_COUNT, token)
+            value = self.txn.get(key)
+            held = (0 if value is None else _U32.unpack(value)[0]) + by
+            if held > 0:
+                self.txn.put(key, _U32.pack(held))
+            elif value is not None:
+                self.txn.delete(key)
+
+    def _retire(self, change: UnitsRetired) -> None:
+        rows: dict[int, bytes] = {}
+        for uid in change.uids:
+            record, row = self.unit(uid), self._column(uid)
+            if record is None or not row.flags & LIVE:
+                continue
+            self._put_unit(dataclasses.replace(record, retired_at=change.at, state=change.state, updated_at=change.at))
+            rows[uid] = row._replace(flags=row.flags & ~LIVE, retired=change.at).pack()
+            self._live[row.network] -= 1
+            self._names.forget_mentions(record)
+        COLUMN_ROWS.replace(self.txn, self.bank, rows)
+        self.delta.add("retire_units", list(rows), change.at)
+
+    def _erase(self, change: UnitsErased) -> None:
+        gone = set(change.uids)
+        zero = ColumnRow(0, 0, proof=0, recorded=0, retired=0).pack()
+        rows: dict[int, bytes] = {}
+        token_counts: dict[int, int] = {}
+        relinked: dict[int, int] = {}
+        before = {uid: self._column(uid).prev for uid in gone}
+        for uid in sorted(gone):
+            record, row = self.unit(uid), self._column(uid)
+            if record is None:
+                continue
+            self.txn.delete(keys.number(self.bank, keys.UNIT, uid))
+            self.txn.delete(keys.named(self.bank, keys.UNIT_ID, record.id))
+            for kind, name in self._memberships(record):
+                if self._leave_set(kind, name, uid) and kind == keys.SET_TAG:
+                    self._drop_tag(name)
+            for token in set(token_ids_of(TOKEN_ROWS.get(self.txn, self.bank, uid))):
+                token_counts[token] = token_counts.get(token, 0) - 1
+            self._unlink(uid)
+            if row.flags & LIVE:
+                self._live[row.network] -= 1
+                self._names.forget_mentions(record)
+            self._names.prune(record)
+            rows[uid] = zero
+        for uid in gone:
+            for follower in self.followers(uid):
+                prev = uid
+                while prev in gone:
+                    prev = before[prev]
+                if follower not in gone:
+                    relinked[follower] = prev
+        COLUMN_ROWS.replace(self.txn, self.bank, rows)
+        VECTOR_ROWS.replace(self.txn, self.bank, dict.fromkeys(rows, b""))
+        TOKEN_ROWS.replace(self.txn, self.bank, dict.fromkeys(rows, b""))
+        self._count_tokens(token_counts)
+        self.delta.add("erase_units", list(rows))
+        self._relink(relinked)
+        for uid in gone:
+            self.txn.delete_prefix(keys.followers(self.bank, uid))
+            if before[uid] >= 0:
+                self.txn.delete(keys.follower(self.bank, before[uid], uid))
+
+    def followers(self, uid: int) -> list[int]:
+        """Units that stand directly behind `uid` in its thread."""
+        return [keys.trailing_u32(key) for key, _ in self.txn.scan(keys.followers(self.bank, uid))]
+
+    def _drop_tag(self, name: bytes) -> None:
+        self.txn.delete(keys.raw(self.bank, keys.TAG, name))
+
+    def _unlink(self, uid: int) -> None:
+        key = keys.number(self.bank, keys.EDGES, uid)
+        value = self.txn.get(key)
+        if value is None:
+            return
+        own = edges.decode(value)
+        self.txn.delete(key)
+        self._count_links(edges.count_kinds(own), {})
+        for other in set(own.others.tolist()):
+            other_key = keys.number(self.bank, keys.EDGES, other)
+            held = self.txn.get(other_key)
+            if held is None:
+                continue
+            old = edges.decode(held)
+            kept = edges.without(old, {uid})
+            self._count_links(edges.count_kinds(old), edges.count_kinds(kept))
+            self.txn.put(other_key, edges.encode(kept))
+
+    def _reembed(self, change: UnitsReembedded) -> None:
+        vectors: dict[int, bytes] = {}
+        tokens: dict[int, bytes] = {}
+        for embedding in change.embeddings:
+            record = self.unit(embedding.uid)
+            if record is None:
+                continue
+            self._put_unit(dataclasses.replace(record, predecessor=embedding.predecessor, updated_at=change.at))
+            vectors[embedding.uid] = pack_vectors(embedding.vectors, embedding.scales)
+            tokens[embedding.uid] = pack_tokens(embedding.token_vectors, embedding.token_ids)
+        VECTOR_ROWS.replace(self.txn, self.bank, vectors)
+        TOKEN_ROWS.replace(self.txn, self.bank, tokens)
+        self.delta.add("replace_vectors", list(vectors), list(vectors.values()), list(tokens.values()))
+
+    def _relink(self, prev: dict[int, int]) -> None:
+        rows = {}
+        for uid, before in prev.items():
+            row = self._column(uid)
+            if row.flags & EXISTS:
+                rows[uid] = row._replace(prev=before).pack()
+                if row.prev >= 0:
+                    self.txn.delete(keys.follower(self.bank, row.prev, uid))
+                if before >= 0:
+                    self.txn.put(keys.follower(self.bank, before, uid), b"")
+        COLUMN_ROWS.replace(self.txn, self.bank, rows)
+        self.delta.add("relink_units", list(rows), [prev[uid] for uid in rows])
+
+    def _retag(self, change: UnitsRetagged) -> None:
+        tags = tuple(sorted(set(change.tags)))
+        for uid in change.uids:
+            record = self.unit(uid)
+            if record is None or record.tags == tags:
+                continue
+            for tag in record.tags:
+                if self._leave_set(keys.SET_TAG, keys.name_key(tag), uid):
+                    self._drop_tag(keys.name_key(tag))
+            self._leave_set(keys.SET_TAGSET, tagset_key(record.tags), uid)
+            changed = dataclasses.replace(record, tags=tags, updated_at=change.at)
+            self._put_unit(changed)
+            for kind, name in self._memberships(changed):
+                self._join_set(kind, name, [uid])
+
+    # -- documents, bank, operations -------------------------------------------------------------------------------
+
+    def _store_document(self, change: DocumentStored) -> None:
+        record = change.record
+        key = keys.number(self.bank, keys.DOCUMENT, record.number)
+        if self.txn.get(key) is None:
+            self._documents += 1
+            self.txn.put(keys.named(self.bank, keys.DOCUMENT_ID, record.id), _U32.pack(record.number))
+        self.txn.put(key, codec.encode(record))
+        for index in change.dropped:
+            self.txn.delete(keys.chunk(self.bank, record.number, index))
+        for chunk in change.chunks:
+            self.txn.put(keys.chunk(self.bank, record.number, chunk.index), codec.encode(chunk))
+
+    def _erase_document(self, change: DocumentErased) -> None:
+        key = keys.number(self.bank, keys.DOCUMENT, change.number)
+        value = self.txn.get(key)
+        if value is None:
+            return
+        record = codec.decode(DocumentRecord, value)
+        self.txn.delete(key)
+        self.txn.delete(keys.named(self.bank, keys.DOCUMENT_ID, record.id))
+        self.txn.delete_prefix(keys.chunks(self.bank, change.number))
+        self._documents -= 1
+
+    def _erase_bank(self) -> None:
+        value = self.txn.get(keys.table(self.bank, keys.BANK))
+        if value is None:
+            raise StoreCorrupt("The bank has no record; run `recalld doctor`.")
+        record = codec.decode(BankRecord, value)
+        for key, _ in list(self.txn.scan(keys.table(self.bank, keys.OPERATION))):
+            self.txn.delete(keys.raw(0, keys.OPEN_OPERATION, key[-16:]))
+        self.txn.delete_prefix(keys.bank_prefix(self.bank))
+        self.txn.delete(keys.bank_name(record.tenant, record.bank_id))
+        self._erased = True
+        self.delta.add("close")
+
+    def _store_operation(self, change: OperationStored) -> None:
+        record = change.record
+        self.txn.put(keys.operation_key(self.bank, keys.OPERATION, record.id), codec.encode(record))
+        open_key = keys.operation_key(0, keys.OPEN_OPERATION, record.id)
+        if record.status in OPEN_STATES:
+            self.txn.put(open_key, _U32.pack(self.bank))
+        else:
+            self.txn.delete(open_key)
+        payload_key = keys.operation_key(self.bank, keys.PAYLOAD, record.id)
+        if change.payload:
+            self.txn.put(payload_key, change.payload)
+        elif change.payload is not None:
+            self.txn.delete(payload_key)
+
+
+def tagset_key(tags: Iterable[str]) -> bytes:
+    """Name of the set of units that carry exactly `tags`; the empty set is the untagged units."""
+    return keys.name_key("\0".join(sorted(set(tags))))
+
+
+def _instant(value: int | None) -> int:
+    return UNKNOWN if value is None else value

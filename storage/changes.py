@@ -1,0 +1,175 @@
+"""What can happen to a bank, as typed changes. `Applier.apply` is the only code that carries one out.
+
+The change log keeps each change's kind, numbers and instants, never content: content stands once, in the tables, so
+erasing it there erases it everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from recalld.storage.records import BankRecord, ChunkRecord, DocumentRecord, OperationRecord, PreparedUnit
+
+
+@dataclass(frozen=True, slots=True)
+class NewUnit:
+    """A prepared unit with its place: document, chunk, thread, and its neighbour before it (-1: none)."""
+
+    unit: PreparedUnit
+    uid: int
+    document: int
+    document_id: str
+    chunk_index: int
+    chunk_id: str
+    thread: int
+    prev: int
+    predecessor: int | None
+    causes: tuple[int, ...] = ()
+    similar: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """New vectors of a stored unit whose predecessor changed."""
+
+    uid: int
+    vectors: bytes
+    scales: bytes
+    token_vectors: bytes
+    token_ids: bytes
+    predecessor: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BankStored:
+    record: BankRecord
+
+
+@dataclass(frozen=True, slots=True)
+class BankErased:
+    """The bank and everything in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsAdded:
+    units: tuple[NewUnit, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsRetired:
+    """Known time ends for the units: replaced, or invalidated with a reason. They stay readable as of before."""
+
+    uids: tuple[int, ...]
+    at: int
+    state: str = "valid"
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsErased:
+    """Content and all derived from it is removed for every instant."""
+
+    uids: tuple[int, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsReembedded:
+    embeddings: tuple[Embedding, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsRelinked:
+    """New neighbours before some units: {uid: prev}, -1 for none."""
+
+    prev: dict[int, int]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsRetagged:
+    uids: tuple[int, ...]
+    tags: tuple[str, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentStored:
+    """A document with its chunks: `chunks` are written, indexes in `dropped` removed."""
+
+    record: DocumentRecord
+    chunks: tuple[ChunkRecord, ...] = ()
+    dropped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentErased:
+    number: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperationStored:
+    record: OperationRecord
+    payload: bytes | None = None
+    """Written when given; `b""` removes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationErased:
+    operation_id: str
+
+
+Change = (
+    BankStored
+    | BankErased
+    | UnitsAdded
+    | UnitsRetired
+    | UnitsErased
+    | UnitsReembedded
+    | UnitsRelinked
+    | UnitsRetagged
+    | DocumentStored
+    | DocumentErased
+    | OperationStored
+    | OperationErased
+)
+
+
+def summary(change: Change) -> dict[str, Any]:
+    """What the log keeps of a change: scalars and references."""
+    kind = type(change).__name__
+    match change:
+        case UnitsAdded(units=units, at=at):
+            return {"k": kind, "first": units[0].uid if units else 0, "n": len(units), "at": at}
+        case UnitsRetired(uids=uids, at=at) | UnitsErased(uids=uids, at=at) | UnitsRetagged(uids=uids, at=at):
+            return {"k": kind, "uids": list(uids), "at": at}
+        case UnitsReembedded(embeddings=embeddings, at=at):
+            return {"k": kind, "uids": [e.uid for e in embeddings], "at": at}
+        case UnitsRelinked(prev=prev, at=at):
+            return {"k": kind, "uids": list(prev), "at": at}
+        case DocumentStored(record=record, chunks=chunks, dropped=dropped):
+            return {"k": kind, "doc": record.number, "n": len(chunks), "dropped": len(dropped), "at": record.updated_at}
+        case DocumentErased(number=number, at=at):
+            return {"k": kind, "doc": number, "at": at}
+        case BankStored(record=record):
+            return {"k": kind, "at": record.updated_at}
+        case OperationStored(record=record):
+            return {"k": kind, "op": record.id, "status": record.status, "at": record.updated_at}
+        case OperationErased(operation_id=operation_id):
+            return {"k": kind, "op": operation_id}
+        case BankErased():
+            return {"k": kind}
+
+
+@dataclass(slots=True)
+class Delta:
+    """What a committed write means for the bank's resident caches, in order: (method of `OpenBank`, arguments)."""
+
+    bank: int
+    steps: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+
+    def add(self, step: str, *arguments: Any) -> None:
+        self.steps.append((step, arguments))
