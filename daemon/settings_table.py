@@ -1,0 +1,435 @@
+"""The one table of settings. Everything else (environment, file, flags, help, docs, `/config`) is made from it.
+
+A row is a field of `Settings` declared with `_row`; `SETTINGS` is the same rows as values. The dotted name
+(`embedding.model`) is what people write in a file; the attribute has an underscore (`settings.embedding_model`), the
+environment variable is `RECALLD_EMBEDDING_MODEL`. Aliases are the `HINDSIGHT_API_*` names people already have set.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+ENV_PREFIX = "RECALLD_"
+ALIAS_PREFIX = "HINDSIGHT_API_"
+DEFAULT_HOME = Path("~/.recalld")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row: name, type, default, help, range, whether it is secret, what else it is called, whether it reloads."""
+
+    name: str
+    type: str
+    default: Any
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    secret: bool = False
+    aliases: tuple[str, ...] = ()
+    optional: bool = False
+    reload: bool = False
+
+    @property
+    def attribute(self) -> str:
+        return self.name.replace(".", "_")
+
+    @property
+    def variable(self) -> str:
+        return ENV_PREFIX + self.attribute.upper()
+
+    @property
+    def rule(self) -> str:
+        """What a value must be, as the end of a sentence: `a whole number from 1 to 65535`."""
+        words = {
+            "int": "a whole number",
+            "float": "a number",
+            "bool": "true or false",
+            "str": "text",
+            "path": "a path",
+            "list": "a list of texts, or texts separated by commas",
+        }[self.type]
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        if self.minimum is not None and self.maximum is not None:
+            return f"{words} from {self.minimum:g} to {self.maximum:g}"
+        if self.minimum is not None:
+            return f"{words} of at least {self.minimum:g}"
+        return words
+
+
+_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str", "Path": "path", "tuple[str, ...]": "list"}
+
+
+def _row(
+    default: T,
+    help: str,
+    *,
+    name: str = "",
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    secret: bool = False,
+    alias: str | tuple[str, ...] = (),
+    reload: bool = False,
+) -> T:
+    """Declare a row. `alias` goes without its prefix; `name` is for a dotted name that breaks the rule of sections."""
+    aliases = (alias,) if isinstance(alias, str) else alias
+    metadata = {
+        "help": help,
+        "name": name,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "secret": secret,
+        "aliases": tuple(ALIAS_PREFIX + one for one in aliases),
+        "reload": reload,
+    }
+    # The dataclass machinery wants the field, the reader and the type checker the value it stands for.
+    return field(default=default, metadata=metadata)
+
+
+SECTIONS = (
+    "embedding", "extraction", "retain", "recall", "graph", "rank", "bank", "store", "operations", "ray", "admission",
+)  # fmt: skip
+
+
+def _half_the_cores() -> int:
+    return max(1, (os.cpu_count() or 1) // 2)
+
+
+# ruff: noqa: RUF009 - every row is one call of `_row`, which makes a field
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting with its value. Made by `recalld.daemon.settings.load`; `Settings()` is all defaults."""
+
+    # Where it lives and what it listens on
+    home: Path = _row(DEFAULT_HOME, "Home folder: data, logs, keys.")
+    host: str = _row("127.0.0.1", "Address to listen on.", alias="HOST")
+    port: int = _row(8888, "Port to listen on; 0 takes a free one.", minimum=0, maximum=65535, alias="PORT")
+    base_path: str = _row("", "Prefix before every route, for a reverse proxy.", alias="BASE_PATH")
+    allow_insecure_bind: bool = _row(
+        False, "Listen beyond loopback without an API key. Anyone who reaches the port reads everything."
+    )
+    allowed_hosts: tuple[str, ...] = _row((), "Host names, beside loopback, that requests may name; * allows all.")
+    allowed_origins: tuple[str, ...] = _row(
+        (), "Origins of web pages that may call the API, such as https://app.example."
+    )
+    api_key: str | None = _row(
+        None,
+        "Key every request must carry as a bearer token; unset switches authentication off.",
+        secret=True,
+        alias="TENANT_API_KEY",
+    )
+    max_body_mb: int = _row(64, "Largest request body in MB; above it 413.", minimum=1, maximum=1024)
+    max_url_length: int = _row(65536, "Longest URL in bytes; above it 414.", minimum=1024, maximum=1_000_000)
+    gzip_min_size: int = _row(
+        1024, "Answers larger than this many bytes are compressed; negative switches it off.", alias="GZIP_MIN_SIZE"
+    )
+    shutdown_grace: float = _row(3.0, "Seconds that running requests get after a stop signal.", minimum=0, maximum=60)
+
+    # Logs
+    log_level: str = _row(
+        "info",
+        "How much is logged.",
+        choices=("critical", "error", "warning", "info", "debug", "trace"),
+        alias="LOG_LEVEL",
+        reload=True,
+    )
+    log_format: str = _row("text", "Log lines as text or JSON.", choices=("text", "json"), alias="LOG_FORMAT")
+    access_log: bool = _row(False, "One log line a request.", alias="ACCESS_LOG", reload=True)
+
+    # Admission
+    admission_recall_max_in_flight: int = _row(
+        0, "Recalls served at once; 0 means 16 a core.", minimum=0, alias="ADMISSION_RECALL_MAX_IN_FLIGHT"
+    )
+    admission_recall_max_wait_ms: int = _row(
+        30000, "Longest wait for a recall's turn before 503.", minimum=0, alias="ADMISSION_RECALL_MAX_WAIT_MS"
+    )
+    admission_retain_max_in_flight: int = _row(
+        0, "Retains served at once; 0 means 32 a core.", minimum=0, alias="ADMISSION_RETAIN_MAX_IN_FLIGHT"
+    )
+    admission_retain_max_wait_ms: int = _row(
+        2000, "Longest wait for a retain's turn before 503.", minimum=0, alias="ADMISSION_RETAIN_MAX_WAIT_MS"
+    )
+    admission_max_waiting: int = _row(
+        1024, "Requests that may wait for their turn in one lane; beyond it 503 at once.", minimum=0
+    )
+
+    # Processes
+    runtime: str = _row("ray", "Actors in processes of Ray, or all in the daemon.", choices=("ray", "inline"))
+    shards: int = _row(0, "Shard processes; 0 means half the cores, at least one.", minimum=0, maximum=256)
+    ray_address: str | None = _row(None, "Ray cluster to join; unset starts a local instance owned by the daemon.")
+    ray_memory_mb: int = _row(80, "Object store of a local Ray instance in MB.", minimum=75, maximum=65536)
+    ray_start_timeout: float = _row(60.0, "Seconds Ray may take to start.", minimum=1)
+    ray_allow_tokenless: bool = _row(False, "Run with a Ray release that has no token authentication.")
+    partitions: int = _row(4, "Partitions of a new home; fixed once the home exists.", minimum=1, maximum=4096)
+    encoder_threads: int = _row(0, "Threads that embed texts; 0 means one a core.", minimum=0, maximum=256)
+    query_threads: int = _row(1, "Threads of the daemon that embed queries.", minimum=1, maximum=64)
+    model_init_timeout: float = _row(
+        300.0, "Seconds for loading models at start.", minimum=1, alias="MODEL_INIT_TIMEOUT"
+    )
+
+    # Embedding
+    embedding_model: str = _row(
+        "default",
+        "default (MiniLM int8, English), a folder with an ONNX model, or a hub name.",
+        alias="EMBEDDINGS_LOCAL_MODEL",
+    )
+    embedding_device: str = _row(
+        "auto",
+        "Where the model runs; auto takes a GPU provider when one is installed.",
+        choices=("auto", "cpu", "cuda"),
+    )
+    embedding_force_cpu: bool = _row(False, "Never use a GPU.", alias="EMBEDDINGS_LOCAL_FORCE_CPU")
+    embedding_trust_remote_code: bool = _row(
+        False,
+        "Read and refused: recalld never runs code from a model folder.",
+        alias="EMBEDDINGS_LOCAL_TRUST_REMOTE_CODE",
+    )
+    embedding_query_cache: int = _row(4096, "Query embeddings kept in memory.", minimum=0)
+    embedding_date_suffix: bool = _row(
+        False, "Embed a text with its date behind it; the default is the better one on held-out data."
+    )
+
+    # Retain
+    extraction_provider: str = _row(
+        "local", "Who turns texts into facts: rules and a small model, or nobody.", choices=("local", "none")
+    )
+    retain_chunk_size: int = _row(
+        3000, "Characters in a chunk.", minimum=200, maximum=100_000, alias="RETAIN_CHUNK_SIZE"
+    )
+    retain_structured_chunk_size: int | None = _row(
+        None,
+        "Characters of one conversation turn kept whole; unset is the chunk size.",
+        minimum=200,
+        maximum=1_000_000,
+        alias="RETAIN_STRUCTURED_CHUNK_SIZE",
+    )
+    retain_extraction_mode: str = _row(
+        "concise",
+        "How facts are made.",
+        choices=("concise", "verbose", "custom", "verbatim", "chunks"),
+        alias="RETAIN_EXTRACTION_MODE",
+    )
+    retain_mission: str | None = _row(None, "What extraction should look for.", alias="RETAIN_MISSION")
+    retain_custom_instructions: str | None = _row(
+        None, "Own rules for the mode custom.", alias="RETAIN_CUSTOM_INSTRUCTIONS"
+    )
+    retain_extract_causal_links: bool = _row(
+        True, "Link facts to what caused them.", alias="RETAIN_EXTRACT_CAUSAL_LINKS"
+    )
+    retain_default_strategy: str | None = _row(
+        None, "Strategy of items that name none.", alias="RETAIN_DEFAULT_STRATEGY"
+    )
+    retain_chunk_batch_size: int = _row(
+        100, "Chunks stored in one transaction.", minimum=1, maximum=10_000, alias="RETAIN_CHUNK_BATCH_SIZE"
+    )
+    retain_batch_tokens: int = _row(
+        10000, "Tokens of one part of an asynchronous retain.", minimum=100, alias="RETAIN_BATCH_TOKENS"
+    )
+    retain_wall_timeout: float = _row(
+        3600.0, "Seconds one retain operation may take.", minimum=1, alias="RETAIN_WALL_TIMEOUT"
+    )
+    retain_thread_gap_minutes: float = _row(
+        30.0, "Turns without a document that come within this time follow each other.", minimum=0
+    )
+    store_document_text: bool = _row(
+        True, "Keep source texts.", name="store_document_text", alias="STORE_DOCUMENT_TEXT"
+    )
+
+    # Recall: budgets and floors
+    recall_budget_function: str = _row(
+        "fixed", "How many candidates a budget means.", choices=("fixed", "adaptive"), alias="RECALL_BUDGET_FUNCTION"
+    )
+    recall_budget_fixed_low: int = _row(
+        100, "Candidates an arm at budget low.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_FIXED_LOW"
+    )
+    recall_budget_fixed_mid: int = _row(
+        300, "Candidates an arm at budget mid.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_FIXED_MID"
+    )
+    recall_budget_fixed_high: int = _row(
+        1000, "Candidates an arm at budget high.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_FIXED_HIGH"
+    )
+    recall_budget_adaptive_low: float = _row(
+        0.025, "Candidates a token asked for, low.", minimum=0, maximum=10, alias="RECALL_BUDGET_ADAPTIVE_LOW"
+    )
+    recall_budget_adaptive_mid: float = _row(
+        0.075, "Candidates a token asked for, mid.", minimum=0, maximum=10, alias="RECALL_BUDGET_ADAPTIVE_MID"
+    )
+    recall_budget_adaptive_high: float = _row(
+        0.25, "Candidates a token asked for, high.", minimum=0, maximum=10, alias="RECALL_BUDGET_ADAPTIVE_HIGH"
+    )
+    recall_budget_min: int = _row(
+        20, "Least candidates of an adaptive budget.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_MIN"
+    )
+    recall_budget_max: int = _row(
+        2000, "Most candidates of an adaptive budget.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_MAX"
+    )
+    recall_max_query_tokens: int = _row(
+        500,
+        "Tokens of a query that are read; the rest is cut.",
+        minimum=1,
+        maximum=8192,
+        alias="RECALL_MAX_QUERY_TOKENS",
+    )
+    recall_semantic_min_similarity: float = _row(
+        0.3, "Cosine floor of the semantic arm.", minimum=-1, maximum=1, alias="SEMANTIC_MIN_SIMILARITY"
+    )
+    recall_temporal_min_similarity: float = _row(
+        0.1, "Cosine floor of the temporal arm.", minimum=-1, maximum=1, alias="TEMPORAL_SEMANTIC_MIN_SIMILARITY"
+    )
+    recall_bm25_min_score: float = _row(0.0, "Score floor of the keyword arm.", minimum=0, alias="BM25_MIN_SCORE")
+    recall_bm25_max_query_terms: int = _row(
+        16,
+        "Terms of a query the keyword arm keeps, the rarest first.",
+        minimum=1,
+        maximum=256,
+        alias="BM25_MAX_QUERY_TERMS",
+    )
+    recall_prefer_observations: bool = _row(
+        False, "Drop facts a returned observation was built from.", alias="RECALL_PREFER_OBSERVATIONS"
+    )
+    recall_max_ms: int = _row(0, "Deadline of a recall that names none; 0 is none.", minimum=0)
+    enable_text_search: bool = _row(True, "Keyword arm.", alias="ENABLE_TEXT_SEARCH")
+    enable_graph_retrieval: bool = _row(True, "Graph arm.", alias="ENABLE_GRAPH_RETRIEVAL")
+    enable_temporal_retrieval: bool = _row(True, "Temporal arm.", alias="ENABLE_TEMPORAL_RETRIEVAL")
+    enable_reranking: bool = _row(True, "Cross-encoder, where one is configured.", alias="ENABLE_RERANKING")
+
+    # Recall: graph
+    graph_seeds: int = _row(20, "Best semantic hits the graph arm spreads from.", minimum=1, maximum=1000)
+    graph_seed_min_similarity: float = _row(
+        0.3, "Cosine floor of a seed.", minimum=-1, maximum=1, alias="GRAPH_SEED_MIN_SIMILARITY"
+    )
+    graph_hops: int = _row(2, "Hops from a seed.", minimum=1, maximum=4)
+    graph_decay: float = _row(0.5, "Activation kept a hop.", minimum=0, maximum=1)
+    graph_floor: float = _row(0.05, "Activation below which spreading stops.", minimum=0, maximum=1)
+    graph_mu_causal: float = _row(1.5, "Weight of causal edges.", minimum=0, maximum=10)
+    graph_mu_entity: float = _row(1.2, "Weight of entity edges.", minimum=0, maximum=10)
+    graph_mu_semantic: float = _row(1.0, "Weight of semantic edges.", minimum=0, maximum=10)
+    graph_mu_temporal: float = _row(0.8, "Weight of temporal edges.", minimum=0, maximum=10)
+    graph_units_per_entity: int = _row(
+        200,
+        "Units visited an entity, newest first.",
+        minimum=1,
+        maximum=10_000,
+        alias="LINK_EXPANSION_PER_ENTITY_LIMIT",
+    )
+
+    # Recall: ranking
+    rank_rrf_k: float = _row(60.0, "Constant of reciprocal rank fusion.", minimum=1, maximum=1000)
+    rank_candidates: int = _row(
+        300, "Candidates that late interaction scores.", minimum=10, maximum=5000, alias="RERANKER_MAX_CANDIDATES"
+    )
+    rank_maxsim: float = _row(1.2, "Weight of late interaction.", minimum=0, maximum=10)
+    rank_cosine: float = _row(0.2, "Weight of the cosine.", minimum=0, maximum=10)
+    rank_bm25_unit: float = _row(0.2, "Weight of the unit's BM25.", minimum=0, maximum=10)
+    rank_bm25_document: float = _row(0.2, "Weight of the document's BM25.", minimum=0, maximum=10)
+    rank_bm25_window: float = _row(0.0, "Weight of the three-turn window's BM25.", minimum=0, maximum=10)
+    rank_speaker: float = _row(0.1, "Bonus when the question names the speaker.", minimum=0, maximum=10)
+    rank_neighbour_one: float = _row(0.4, "Weight of the best neighbour one away.", minimum=0, maximum=10)
+    rank_neighbour_two: float = _row(0.4, "Weight of the best neighbour two away.", minimum=0, maximum=10)
+    rank_question_penalty: float = _row(0.0, "Taken from units that are questions.", minimum=0, maximum=10)
+    rank_recency_alpha: float = _row(0.02, "Strength of the recency boost.", minimum=0, maximum=2)
+    rank_recency_days: float = _row(365.0, "Days over which recency fades.", minimum=1)
+    rank_temporal_alpha: float = _row(0.2, "Strength of the temporal boost.", minimum=0, maximum=2)
+    rank_proof_alpha: float = _row(0.1, "Strength of the proof boost.", minimum=0, maximum=2)
+
+    # Store
+    bank_memory_mb: int = _row(512, "Memory of open banks in MB; the least used are closed above it.", minimum=16)
+    store_map_size_gb: int = _row(256, "Address space of one partition in GiB.", minimum=1, maximum=16384)
+    store_disk_reserve_mb: int = _row(64, "Disk kept free for deletes and compaction, in MB.", minimum=0)
+    store_vector_threshold: int = _row(20000, "Units above which a bank gets an approximate index.", minimum=100)
+    store_vector_format: str = _row("int8", "Rows on disk.", choices=("int8", "float32"))
+    store_commit_window_ms: float = _row(
+        -1.0,
+        "Longest wait for company at a flush; -1 is one measured flush, 0 none. A lone writer never waits.",
+        minimum=-1,
+        maximum=100,
+    )
+    store_max_readers: int = _row(1024, "Reader slots of a partition.", minimum=16, maximum=65536)
+    durability: str = _row(
+        "local", "local flushes before every acknowledgement; none loses data on power loss.", choices=("local", "none")
+    )
+    stats_cache_seconds: float = _row(
+        0.0, "Age a bank's statistics may have; 0 always counts.", minimum=0, alias="BANK_STATS_CACHE_TTL_SECONDS"
+    )
+
+    # Operations
+    operations_slots: int = _row(10, "Background operations at once.", minimum=1, maximum=256, alias="WORKER_MAX_SLOTS")
+    operations_max_attempts: int = _row(
+        4, "Runs of an operation over its whole life, the first included.", minimum=1, maximum=100
+    )
+    operations_backoff_seconds: float = _row(
+        60.0, "Wait before the second run; doubles with each.", minimum=0, alias="WORKER_TASK_RETRY_BACKOFF_SECONDS"
+    )
+    operations_backoff_max_seconds: float = _row(1800.0, "Longest wait between runs.", minimum=0)
+    operations_wall_seconds: float = _row(3600.0, "Seconds one run may take.", minimum=1)
+    operations_sweep_seconds: float = _row(30.0, "Seconds between searches for leftovers.", minimum=0.1)
+    operations_retention_days: float = _row(
+        0.0, "Days a finished operation is kept; 0 for ever.", minimum=0, alias="OPERATION_RETENTION_DAYS"
+    )
+
+    # Checks and features
+    skip_llm_verification: bool = _row(
+        False, "No test call to the model provider at start.", alias="SKIP_LLM_VERIFICATION"
+    )
+    enable_bank_config_api: bool = _row(
+        True, "PATCH and DELETE of a bank's configuration.", alias="ENABLE_BANK_CONFIG_API", reload=True
+    )
+
+    @property
+    def shard_count(self) -> int:
+        """Shards to start: the setting, or half the cores."""
+        return self.shards or _half_the_cores()
+
+    @property
+    def recall_lane(self) -> int:
+        return self.admission_recall_max_in_flight or 16 * (os.cpu_count() or 1)
+
+    @property
+    def retain_lane(self) -> int:
+        return self.admission_retain_max_in_flight or 32 * (os.cpu_count() or 1)
+
+    @property
+    def home_path(self) -> Path:
+        """The home with `~` put in full."""
+        return self.home.expanduser()
+
+
+def _dotted(attribute: str) -> str:
+    section, _, rest = attribute.partition("_")
+    return f"{section}.{rest}" if section in SECTIONS and rest else attribute
+
+
+def _table() -> tuple[Setting, ...]:
+    rows = []
+    for one in fields(Settings):
+        declared = str(one.type)
+        optional = declared.endswith(" | None")
+        meta = one.metadata
+        rows.append(
+            Setting(
+                name=meta["name"] or _dotted(one.name),
+                type=_TYPES[declared.removesuffix(" | None")],
+                default=one.default,
+                help=meta["help"],
+                minimum=meta["minimum"],
+                maximum=meta["maximum"],
+                choices=meta["choices"],
+                secret=meta["secret"],
+                aliases=meta["aliases"],
+                optional=optional,
+                reload=meta["reload"],
+            )
+        )
+    return tuple(rows)
+
+
+SETTINGS: tuple[Setting, ...] = _table()
+BY_NAME: dict[str, Setting] = {row.name: row for row in SETTINGS}
