@@ -127,9 +127,7 @@ def test_a_huge_query_is_quick() -> None:
 
 
 def test_a_turn_costs_microseconds() -> None:
-    text = (
-        "Caroline: I went to the support group yesterday and it was so powerful, I met great people and told my story"
-    )
+    text = "Caroline: I went to the support group yesterday and it was so powerful, I met people and told my story"
     analyse(text)
     best = min(_timed(text) for _ in range(5))
     assert best < 200e-6  # about 15 µs alone; the margin is for a busy machine
