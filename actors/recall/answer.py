@@ -1,0 +1,192 @@
+"""Bodies into the wire's shape: results, and the entities, chunks and source facts that go with them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from recalld.actors.recall.filters import OneThing, has_tag_filter, tags_pass
+from recalld.actors.recall.packing import cut_to_tokens, estimate_tokens
+from recalld.actors.recall.query import RecallQuery
+from recalld.actors.recall.settings import RecallSettings
+from recalld.actors.recall.snapshot import Snapshot
+from recalld.actors.recall.stages import Stages
+from recalld.storage.isotime import iso
+from recalld.storage.records import NETWORK_NAMES, OBSERVATION, OPINION, UnitRecord
+
+_BATCH = 50
+
+
+def results(snap: Snapshot, query: RecallQuery, stages: Stages, sources: dict[int, list[str]]) -> list[dict[str, Any]]:
+    """The packed units as `RecallResult` dicts, best first; an opinion has its `confidence` besides.
+
+    `sources` are the ids of the facts shown for an observation's uid.
+    """
+    names = _entity_names(snap, query, stages.selection.bodies)
+    semantic, keyword = arm_scores(stages, "semantic"), arm_scores(stages, "keyword")
+    out = []
+    for place, body in zip(stages.selection.places.tolist(), stages.selection.bodies, strict=True):
+        result = as_result(body, _named(body, names) if query.include_entities else None)
+        late = None
+        if stages.ranking.features is not None and (at := stages.ranking.feature_place(body.uid)) is not None:
+            late = float(stages.ranking.features.maxsim[at])
+        result["scores"] = {
+            "final": float(stages.ranking.final[place]),
+            "reranker": None,
+            "semantic": semantic.get(body.uid),
+            "keyword": keyword.get(body.uid),
+            "late": late,
+        }
+        result["source_fact_ids"] = sources.get(body.uid)
+        out.append(result)
+    return out
+
+
+def as_result(body: UnitRecord, entities: list[str] | None) -> dict[str, Any]:
+    """One unit as a `RecallResult` without scores: every declared field, None where nothing is known."""
+    result: dict[str, Any] = {
+        "id": body.id,
+        "text": body.text,
+        "type": NETWORK_NAMES[body.network],
+        "entities": entities,
+        "context": body.context or None,
+        "occurred_start": iso(body.occurred_start),
+        "occurred_end": iso(body.occurred_end),
+        "mentioned_at": iso(body.mentioned_at),
+        "document_id": body.document_id,
+        "metadata": dict(body.metadata),
+        "chunk_id": None if body.network == OBSERVATION else body.chunk_id,
+        "tags": list(body.tags),
+        "source_fact_ids": None,
+        "scores": None,
+        "attachments": None,
+    }
+    if body.network == OPINION:
+        result["confidence"] = body.confidence
+    return result
+
+
+def arm_scores(stages: Stages, arm: str) -> dict[int, float]:
+    """uid -> the arm's own score, for what the arm found."""
+    hits = stages.arms.get(arm)
+    if hits is None:
+        return {}
+    return dict(zip(hits.uids.tolist(), hits.scores.tolist(), strict=True))
+
+
+def entities(snap: Snapshot, query: RecallQuery, stages: Stages) -> dict[str, Any] | None:
+    """Name -> entity of the entities on the results, best result first, until their token budget is spent."""
+    if not query.include_entities:
+        return None
+    out: dict[str, Any] = {}
+    left = query.entity_tokens
+    for number, (identity, name) in _entity_names(snap, query, stages.selection.bodies).items():
+        left -= estimate_tokens(name)
+        if left < 0:
+            break
+        if number and name not in out:
+            out[name] = {"entity_id": identity, "canonical_name": name, "observations": []}
+    return out or None
+
+
+def _entity_names(snap: Snapshot, query: RecallQuery, bodies: list[UnitRecord]) -> dict[int, tuple[str, str]]:
+    """Entity number -> (id, name), in the order the bodies name them."""
+    if not query.include_entities:
+        return {}
+    numbers = dict.fromkeys(number for body in bodies for number in body.entities)
+    found = ((number, snap.entity(number)) for number in numbers)
+    return {number: (entity.id, entity.name) for number, entity in found if entity is not None}
+
+
+def _named(body: UnitRecord, names: dict[int, tuple[str, str]]) -> list[str]:
+    return [names[number][1] for number in body.entities if number in names]
+
+
+def chunks(snap: Snapshot, query: RecallQuery, stages: Stages, settings: RecallSettings) -> dict[str, Any] | None:
+    """Chunk id -> chunk, of the ranked units in their order (not only of the returned ones), whole until the budget is
+    spent; the last one is cut. An observation gives its sources' chunks. Under a tag filter a chunk is shown only when
+    its document passes it too."""
+    if not query.include_chunks or query.chunk_tokens <= 0:
+        return None
+    out: dict[str, Any] = {}
+    passed: dict[int, bool] = {}
+    left = query.chunk_tokens
+    uids = stages.ranking.uids
+    for start in range(0, len(uids), _BATCH):
+        for body in _with_sources(snap, [int(uid) for uid in uids[start : start + _BATCH]]):
+            if not body.document or body.chunk_id is None or body.chunk_id in out:
+                continue
+            if not _document_passes(snap, query, settings, body.document, passed):
+                continue
+            chunk = snap.chunk(body.document, body.chunk_index)
+            if chunk is None:
+                continue
+            size = estimate_tokens(chunk.text)
+            text = chunk.text if size <= left else cut_to_tokens(chunk.text, left)
+            out[body.chunk_id] = {
+                "id": body.chunk_id,
+                "text": text,
+                "chunk_index": chunk.index,
+                "truncated": size > left,
+                "attachments": None,
+            }
+            left -= size
+            if left <= 0:
+                return out
+    return out or None
+
+
+def _with_sources(snap: Snapshot, uids: list[int]) -> list[UnitRecord]:
+    """The units' bodies, each observation replaced by the facts it was built from."""
+    out: list[UnitRecord] = []
+    for body in snap.units(uids):
+        out.extend(snap.units(body.sources) if body.network == OBSERVATION and body.sources else [body])
+    return out
+
+
+def _document_passes(
+    snap: Snapshot, query: RecallQuery, settings: RecallSettings, number: int, passed: dict[int, bool]
+) -> bool:
+    if not has_tag_filter(query):
+        return True
+    if number not in passed:
+        document = snap.document(number)
+        tags = frozenset(document.tags) if document is not None else frozenset()
+        passed[number] = document is not None and bool(tags_pass(OneThing(tags), query, settings)[0])
+    return passed[number]
+
+
+class Sources(NamedTuple):
+    """Fact id -> fact, whether any was left out, and the ids shown for each observation's uid."""
+
+    facts: dict[str, Any] | None
+    truncated: bool | None
+    shown: dict[int, list[str]]
+
+
+def source_facts(snap: Snapshot, query: RecallQuery, stages: Stages, settings: RecallSettings) -> Sources:
+    """The facts the returned observations were built from, within the budget of all and of each observation (a
+    negative budget is none). All None unless asked for. A fact that fails the tag filter is not shown."""
+    if not query.include_source_facts:
+        return Sources(None, None, {})
+    facts: dict[str, Any] = {}
+    shown: dict[int, list[str]] = {}
+    truncated = False
+    left = query.source_tokens if query.source_tokens >= 0 else None
+    for body in stages.selection.bodies:
+        if body.network != OBSERVATION:
+            continue
+        mine = shown.setdefault(body.uid, [])
+        each = query.source_tokens_each if query.source_tokens_each >= 0 else None
+        for fact in snap.units([uid for uid in body.sources if bool(snap.columns.exists[uid])]):
+            if has_tag_filter(query) and not tags_pass(OneThing(frozenset(fact.tags)), query, settings)[0]:
+                continue
+            cost = max(1, fact.tokens)
+            if fact.id not in facts:
+                if (left is not None and cost > left) or (each is not None and cost > each):
+                    truncated = True
+                    continue
+                left = None if left is None else left - cost
+                each = None if each is None else each - cost
+                facts[fact.id] = as_result(fact, None)
+            mine.append(fact.id)
+    return Sources(facts or None, truncated, shown)

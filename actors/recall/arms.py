@@ -1,0 +1,120 @@
+"""The semantic and the keyword arm. Each turns a snapshot into ranked hits; neither loops over candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from recalld.actors.recall.settings import RecallSettings
+from recalld.actors.recall.snapshot import AnyInts, Bools, Floats, Ints, Snapshot
+
+_NO_UIDS: Ints = np.empty(0, np.int64)
+_NO_SCORES: Floats = np.empty(0, np.float32)
+
+
+class Hits(NamedTuple):
+    """What one arm found, best first: uids int64[m] and the arm's own scores float32[m]."""
+
+    uids: Ints
+    scores: Floats
+
+    @classmethod
+    def none(cls) -> Hits:
+        return cls(_NO_UIDS, _NO_SCORES)
+
+
+class Term(NamedTuple):
+    """One query term as the allowed units hold it: uids, frequencies and its inverse document frequency."""
+
+    term: str
+    uids: AnyInts
+    frequencies: Floats
+    idf: float
+
+
+class Keyword(NamedTuple):
+    """The keyword arm's hits, the BM25 score of every unit (float32[n], 0 where no term occurs) and the terms used."""
+
+    hits: Hits
+    dense: Floats
+    terms: list[Term]
+
+
+def semantic(snap: Snapshot, vector: Floats, k: int, allowed: Bools, floor: float) -> Hits:
+    """Units by cosine, none below `floor`."""
+    if not vector.any():
+        return Hits.none()
+    uids, scores = snap.semantic(vector, k, allowed, floor)
+    keep = allowed[uids]
+    return Hits(uids[keep].astype(np.int64), scores[keep].astype(np.float32))
+
+
+def keyword(
+    snap: Snapshot, terms: Sequence[str], k: int, allowed: Bools, settings: RecallSettings, floor: float = 0.0
+) -> Keyword:
+    """Units by BM25 over the most selective query terms; `floor` is a least raw score, inclusive.
+
+    Document frequencies are counted among the allowed units, so what a filter hides cannot shift the ranking.
+    """
+    dense = np.zeros(snap.n, np.float32)
+    size = int(np.count_nonzero(allowed))
+    chosen = _selective(snap, terms, allowed, size, settings) if size else []
+    if not chosen:
+        return Keyword(Hits.none(), dense, [])
+    length = snap.columns.length
+    mean = max(1e-6, float(np.dot(length, allowed)) / size)
+    k1, b = settings.bm25_k1, settings.bm25_b
+    for term in chosen:
+        norm = (k1 * b / mean) * length[term.uids].astype(np.float32) + np.float32(k1 * (1.0 - b))
+        norm += term.frequencies
+        dense[term.uids] += np.float32(term.idf * (k1 + 1.0)) * term.frequencies / norm
+    touched = _touched(chosen, dense)
+    scores = dense[touched]
+    if floor > 0:
+        touched, scores = touched[scores >= floor], scores[scores >= floor]
+    best = top(scores, k)
+    return Keyword(Hits(touched[best], scores[best]), dense, chosen)
+
+
+def top(scores: Floats, k: int) -> Ints:
+    """Indices of the k greatest scores, best first; equal scores keep their order."""
+    if len(scores) > k:
+        # The k-th value first, then all that reach it: a plain argpartition breaks ties at random.
+        cut = np.partition(scores, len(scores) - k)[len(scores) - k]
+        near = np.flatnonzero(scores >= cut)
+        return near[np.argsort(-scores[near], kind="stable")[:k]]
+    return np.argsort(-scores, kind="stable")
+
+
+def _touched(chosen: Sequence[Term], dense: Floats) -> Ints:
+    if len(chosen) == 1:
+        return chosen[0].uids.astype(np.int64)
+    return np.flatnonzero(dense)
+
+
+def _selective(snap: Snapshot, terms: Sequence[str], allowed: Bools, size: int, settings: RecallSettings) -> list[Term]:
+    """The terms that some allowed unit holds, rarest first, cut to the settings' number.
+
+    Of a very long query only the longest distinct terms are looked up at all: length stands in for rarity, and the
+    number of reads stays bounded whatever was pasted into the question.
+    """
+    distinct = list(dict.fromkeys(terms))
+    if len(distinct) > settings.probed_terms:
+        distinct = sorted(distinct, key=len, reverse=True)[: settings.probed_terms]
+    found = []
+    for term in distinct:
+        uids, frequencies = snap.postings(term)
+        if len(uids) == 0:
+            continue
+        keep = allowed[uids]
+        df = int(np.count_nonzero(keep))
+        if df == 0:
+            continue
+        if df < len(uids):
+            uids, frequencies = uids[keep], frequencies[keep]
+        idf = float(np.log(1.0 + (size - df + 0.5) / (df + 0.5)))
+        found.append(Term(term, uids, frequencies.astype(np.float32), idf))
+    found.sort(key=lambda term: -term.idf)
+    return found[: settings.query_terms]
