@@ -27,7 +27,8 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json]]):
         await memory.retain("notes", "Ana moved to Porto in May.")
         answer = await memory.recall("notes", "Where does Ana live?")
 
-    `timeout` is in seconds for a whole call; `connections` bounds how many run at once.
+    `timeout` is in seconds for a whole call; `connections` bounds how many run at once; `socket` is the path of a Unix
+    socket to go through, where the host in `url` is then only a name.
     """
 
     def __init__(
@@ -38,9 +39,11 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json]]):
         tenant: str = "default",
         timeout: float = 300.0,
         connections: int = 100,
+        socket: str | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self.tenant = tenant
+        self._socket = socket
         self._headers = {"Content-Type": "application/json"} | (
             {"Authorization": f"Bearer {api_key}"} if api_key else {}
         )
@@ -88,11 +91,12 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json]]):
 
     async def _once(self, method: str, path: str, body: Any) -> Json:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=self._timeout,
-                headers=self._headers,
-                connector=aiohttp.TCPConnector(limit=self._connections),
-            )
+            connector: aiohttp.BaseConnector
+            if self._socket is None:
+                connector = aiohttp.TCPConnector(limit=self._connections)
+            else:
+                connector = aiohttp.UnixConnector(path=self._socket, limit=self._connections)
+            self._session = aiohttp.ClientSession(timeout=self._timeout, headers=self._headers, connector=connector)
         data = None if body is None else json.dumps(body).encode()
         try:
             # The path is quoted already; a second pass would change ids that hold a slash or a percent sign.

@@ -1,0 +1,121 @@
+"""`recalld bench`: the command line of the measurements."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recalld.daemon.commands.common import USAGE, CommandError, JsonOption, UrlOption
+
+app = typer.Typer(
+    help="Measure quality, latency and growth.\n\nEach starts a daemon of its own in a temporary home.",
+    no_args_is_help=True,
+)
+
+RuntimeOption = Annotated[str, typer.Option("--runtime", help="Runtime of the daemon it starts: ray or inline.")]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the daemon it starts; may be repeated."),
+]
+
+
+@app.command()
+def locomo(
+    file: Annotated[Path, typer.Argument(help="A LoCoMo-shaped file: a list of {sample_id, conversation, qa}.")],
+    form: Annotated[
+        str,
+        typer.Option(
+            help="document: a session in one call; single: a turn a call, no document; append: a turn appended."
+        ),
+    ] = "document",
+    split: Annotated[
+        str, typer.Option(help="tune: the first two of every five conversations; held: the others; all.")
+    ] = "all",
+    date_suffix: Annotated[
+        bool | None, typer.Option("--date-suffix/--no-date-suffix", help="Embed texts with their date behind them.")
+    ] = None,
+    baselines: Annotated[bool, typer.Option(help="Also rank by BM25, by cosine and by their fusion.")] = True,
+    questions: Annotated[int, typer.Option(help="Questions asked of each conversation; 0 asks all.")] = 0,
+    budget: Annotated[str, typer.Option(help="Budget of each recall: low, mid or high.")] = "mid",
+    runtime: RuntimeOption = "inline",
+    setting: SettingOption = None,
+    url: UrlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Retrieval quality: the share of a question's evidence turns that recall finds.
+
+    Every conversation goes into a bank of its own over the HTTP API. The file is not part of the project; anyone who
+    has fetched the data can run it.
+
+    Example:
+
+      recalld bench locomo locomo10.json --split held
+    """
+    if form not in ("document", "single", "append"):
+        raise CommandError("--form is document, single or append.", USAGE)
+    if split not in ("tune", "held", "all"):
+        raise CommandError("--split is tune, held or all.", USAGE)
+    from recalld.daemon.bench import locomo as measure
+    from recalld.daemon.bench.report import show
+    from recalld.daemon.commands.serve import assignments
+
+    settings: dict[str, Any] = {"runtime": runtime, **assignments(setting or [])}
+    if date_suffix is not None:
+        settings["embedding.date_suffix"] = str(date_suffix).lower()
+    plan = measure.Plan(file, form, split, baselines, questions, budget, settings, url)
+    show(asyncio.run(measure.run(plan)), as_json)
+
+
+@app.command()
+def latency(
+    units: Annotated[int, typer.Option(help="Units in the bank.")] = 6000,
+    recalls: Annotated[int, typer.Option(help="Recalls of each measurement.")] = 400,
+    clients: Annotated[int, typer.Option(help="Clients of the measurement under load.")] = 8,
+    budget: Annotated[str, typer.Option(help="Budget of each recall: low, mid or high.")] = "mid",
+    runtime: RuntimeOption = "ray",
+    setting: SettingOption = None,
+    url: UrlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recall over HTTP beside the bare query embedding of the same run: alone, beside a retain, and with many clients.
+
+    Example:
+
+      recalld bench latency --runtime inline
+    """
+    from recalld.daemon.bench import latency as measure
+    from recalld.daemon.bench.report import show
+    from recalld.daemon.commands.serve import assignments
+
+    settings: dict[str, Any] = {"runtime": runtime, **assignments(setting or [])}
+    plan = measure.Plan(units, recalls, clients, budget, settings, url)
+    show(asyncio.run(measure.run(plan)), as_json)
+
+
+@app.command()
+def scale(
+    units: Annotated[str, typer.Option(help="Sizes of the banks, separated by commas.")] = "10000,100000,1000000",
+    recalls: Annotated[int, typer.Option(help="Recalls of each measurement.")] = 200,
+    runtime: RuntimeOption = "inline",
+    setting: SettingOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Growth: banks of made-up units; latency in the engine and over HTTP, build time, disk and memory by size.
+
+    Example:
+
+      recalld bench scale --units 10000,100000
+    """
+    try:
+        sizes = [int(one.replace("_", "")) for one in units.split(",")]
+    except ValueError:
+        raise CommandError("--units is a list of numbers, such as 10000,100000.", USAGE) from None
+    from recalld.daemon.bench import scale as measure
+    from recalld.daemon.bench.report import show
+    from recalld.daemon.commands.serve import assignments
+
+    settings: dict[str, Any] = {"runtime": runtime, **assignments(setting or [])}
+    show(asyncio.run(measure.run(measure.Plan(sizes, recalls, settings))), as_json)

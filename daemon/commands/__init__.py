@@ -1,0 +1,1 @@
+"""The commands of `recalld`, one module for each group; `recalld.daemon.cli` puts them together."""

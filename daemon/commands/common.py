@@ -1,0 +1,93 @@
+"""What every command shares: its options, the exit codes, and how an error becomes one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from recalld.daemon.settings import Settings
+
+OK, FAILURE, USAGE, NOT_FOUND, UNREACHABLE = 0, 1, 2, 3, 4
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", help="Home folder; else $RECALLD_HOME, else ~/.recalld.", show_default=False),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", help="Settings file, TOML or YAML; else $RECALLD_CONFIG.", show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url", help="Daemon to talk to, whoever owns the home; else $RECALLD_URL.",
+        show_default=False,
+    ),
+]  # fmt: skip
+
+
+class CommandError(Exception):
+    """Ends a command with `code` after printing `message`, a sentence that says what to do."""
+
+    def __init__(self, message: str, code: int = FAILURE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def settings_of(home: Path | None, config: Path | None, **flags: Any) -> Settings:
+    """The settings a command works with: its flags over the environment over the file."""
+    from recalld.daemon.settings import load
+
+    file = config or (Path(os.environ["RECALLD_CONFIG"]) if os.environ.get("RECALLD_CONFIG") else None)
+    warnings: list[str] = []
+    settings = load(os.environ, file, {"home": home, **flags}, warnings=warnings)
+    for text in warnings:
+        note(f"warning: {text}")
+    return settings
+
+
+def note(text: str) -> None:
+    """A line for the person, on stderr: stdout is for results."""
+    print(text, file=sys.stderr)
+
+
+def code_of(error: BaseException) -> tuple[int, str] | None:
+    """Exit code and text of an error that a command may end with; None for a fault of the program."""
+    from recalld.storage.errors import HomeInUse, NotFound, RecalldError, TooManyRequests
+
+    if isinstance(error, CommandError):
+        return error.code, str(error)
+    if isinstance(error, RecalldError):
+        if isinstance(error, NotFound):
+            return NOT_FOUND, error.message
+        if isinstance(error, HomeInUse | TooManyRequests):
+            return UNREACHABLE, error.message
+        return (USAGE if error.status in (400, 422) else FAILURE), error.message
+    client = sys.modules.get("recalld.client")
+    if client is not None and isinstance(error, client.RecalldError):
+        return _code_of_client(error)
+    if isinstance(error, BrokenPipeError):
+        return OK, ""
+    if isinstance(error, OSError):
+        named = f"{error.filename}: " if error.filename else ""
+        return FAILURE, f"{named}{error.strerror or type(error).__name__}"
+    return None
+
+
+def _code_of_client(error: BaseException) -> tuple[int, str]:
+    from recalld.client import ApiError
+    from recalld.client.errors import in_words
+
+    if not isinstance(error, ApiError):
+        return UNREACHABLE, str(error)
+    text = in_words(error.detail)
+    code = {400: USAGE, 422: USAGE, 404: NOT_FOUND, 503: UNREACHABLE}.get(error.status, FAILURE)
+    if error.status == 401:
+        text += " (set RECALLD_API_KEY to the daemon's key)"
+    return code, text

@@ -1,0 +1,100 @@
+"""How a command reaches a home: over HTTP when a daemon owns it, else by opening it in this process.
+
+Both ways go through the same routes and the same client, so a command has one code path and one output: an embedded
+home is served on a Unix socket in a private folder for as long as the command runs, and nothing listens on the network.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recalld.client import AsyncClient
+from recalld.daemon.commands.common import NOT_FOUND, CommandError
+from recalld.daemon.owner import find_owner
+
+if TYPE_CHECKING:
+    from recalld.daemon.settings import Settings
+
+STATUS = "/v1/status"
+COMPACT = "/v1/admin/compact"
+BACKUP = "/v1/admin/backup"
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A client and what it talks to; `url` is None when the home was opened in this process."""
+
+    client: AsyncClient
+    url: str | None
+
+    async def status(self) -> dict[str, Any]:
+        answer = await self.client.request("GET", STATUS)
+        return answer | {"running": self.url is not None, "url": self.url}
+
+    async def compact(self) -> dict[str, Any]:
+        return await self.client.request("POST", COMPACT, body={})
+
+    async def backup(self, path: Path) -> dict[str, Any]:
+        return await self.client.request("POST", BACKUP, body={"path": str(path)})
+
+
+@asynccontextmanager
+async def connect(
+    settings: Settings, *, url: str | None = None, create: bool = False, seconds: float = 300.0
+) -> AsyncIterator[Connection]:
+    """A connection for the length of a command; each call may take `seconds`.
+
+    `create` makes a missing home; without it a missing home is an error, so that a mistyped path makes no folder.
+    Raises `HomeInUse` when another process took the home in between, `Unreachable` when `url` does not answer.
+    """
+    url = url or os.environ.get("RECALLD_URL")
+    if url is None:
+        owner = find_owner(settings.home_path)
+        url = owner.url if owner is not None else None
+    if url is not None:
+        async with AsyncClient(url, api_key=settings.api_key, timeout=seconds) as client:
+            yield Connection(client, url.rstrip("/"))
+        return
+    if not create:
+        require_home(settings)
+    async with _embedded(replace(settings, runtime="inline"), seconds) as client:
+        yield Connection(client, None)
+
+
+def require_home(settings: Settings) -> None:
+    """Raise when there is no home where the settings say."""
+    if not (settings.home_path / "home.json").exists():
+        raise CommandError(
+            f"There is no recalld home at {settings.home_path}; make one with recalld init, or name it with --home.",
+            NOT_FOUND,
+        )
+
+
+@asynccontextmanager
+async def _embedded(settings: Settings, seconds: float) -> AsyncIterator[AsyncClient]:
+    from aiohttp import web
+
+    from recalld.daemon.app import create_app
+    from recalld.daemon.lifecycle import open_service
+
+    service = await open_service(settings)
+    try:
+        with tempfile.TemporaryDirectory(prefix="recalld-") as folder:
+            socket = str(Path(folder) / "s")
+            runner = web.AppRunner(create_app(service, settings), access_log=None)
+            await runner.setup()
+            try:
+                await web.UnixSite(runner, socket).start()
+                url = "http://localhost" + settings.base_path.rstrip("/")
+                async with AsyncClient(url, api_key=settings.api_key, timeout=seconds, socket=socket) as client:
+                    yield client
+            finally:
+                await runner.cleanup()
+    finally:
+        await service.close()
