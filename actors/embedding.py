@@ -152,10 +152,10 @@ class Embedder:
             pooled.append(vector)
             parts.append(tokens)
         ids = np.asarray(own, dtype=np.int64)
-        heavy = ~self.vocabulary.is_weightless(ids)
-        vectors = self._cut(np.concatenate(parts)[heavy])
+        readable = self.vocabulary.readable(ids)
+        vectors = self._cut(np.concatenate(parts)[readable])
         return Embedded(
-            unit_rows(np.stack(pooled)), quantise_unit(vectors), ids[heavy].astype(np.uint32), len(own), len(windows)
+            unit_rows(np.stack(pooled)), quantise_unit(vectors), ids[readable].astype(np.uint32), len(own), len(windows)
         )
 
     def embed_query(self, text: str) -> QueryEmbedding:
@@ -170,14 +170,14 @@ class Embedder:
                 pooled.append(vector)
                 parts.append(tokens)
         ids = np.asarray(own, dtype=np.int64)
-        weightless = self.vocabulary.is_weightless(ids)
-        heavy = ids[~weightless]
+        readable = self.vocabulary.readable(ids)
+        heavy = ids[readable]
         return QueryEmbedding(
             vector=_frozen(unit_rows(unit_rows(np.stack(pooled)).mean(axis=0))),
-            token_vectors=_frozen(self._cut(np.concatenate(parts)[~weightless])),
+            token_vectors=_frozen(self._cut(np.concatenate(parts)[readable])),
             token_ids=_frozen(heavy.astype(np.uint32)),
             token_priors=_frozen(self.vocabulary.prior_share(heavy)),
-            unknown_share=_unknown_share(clean, encoding, weightless),
+            unknown_share=_unknown_share(clean, encoding, self.vocabulary.is_weightless(ids)),
         )
 
     def count_tokens(self, text: str) -> int:

@@ -8,7 +8,11 @@ are words by themselves, `MIN_IDEOGRAPHS` characters.
 
 **Prior share.** The share of units that contain a token, before a bank has counts of its own. Subword vocabularies
 list whole words by frequency, so a word's rank among them gives a Zipf curve, `ZIPF_SCALE / (rank + ZIPF_SHIFT)`;
-pieces inside words, letters, digits and punctuation each have a constant. @@MEASURED@@
+pieces inside words, letters, digits and punctuation each have a constant. Against the true counts of chat turns,
+library docstrings and package readmes the log idf of the default model's prior correlates by .77, .79 and .73
+(weighted by occurrence). On chat, MaxSim alone finds .64 of the evidence in its first ten without idf, .67 with the
+prior, .71 with the bank's own counts; 50 units' worth of prior mixed into those loses nothing. All of it is flat in
+the constants, so they were set by the least bias over the three sources and not searched further.
 """
 
 from __future__ import annotations
@@ -28,10 +32,10 @@ __all__ = ["Vocabulary"]
 
 MIN_WORDS = 100
 MIN_IDEOGRAPHS = 1500
-ZIPF_SCALE = 1.9
-ZIPF_SHIFT = 4.0
+ZIPF_SCALE = 2.5
+ZIPF_SHIFT = 5.0
 MOST = 0.5
-PIECE = 0.002
+PIECE = 0.001
 LETTER = 0.1
 DIGIT = 0.05
 IDEOGRAPH = 0.01
@@ -43,7 +47,8 @@ _WORD_STARTS = ("▁", "Ġ")
 class Vocabulary:
     """Per-token facts of one tokenizer, as arrays indexed by token id.
 
-    `weightless` bool[size]: the token carries no meaning for this model. `prior` f32[size]: see the module's text.
+    `weightless` bool[size]: the token carries no meaning for this model. `mark` bool[size]: it has neither
+    letters nor digits. `prior` f32[size]: see the module's text.
     Ids beyond the vocabulary are weightless and rare.
     """
 
@@ -57,6 +62,7 @@ class Vocabulary:
         known = _known_scripts([(scripts[i], len(body)) for i, (body, _) in surfaces.items() if i not in special])
         self.known_scripts = frozenset(known)
         self.weightless: Bools = np.ones(self.size, dtype=np.bool_)
+        self.mark: Bools = np.zeros(self.size, dtype=np.bool_)
         self.prior: F32 = np.full(self.size, PIECE, dtype=np.float32)
         rank = 0
         for i in sorted(surfaces):
@@ -66,6 +72,7 @@ class Vocabulary:
                 continue
             script = scripts[i]
             self.weightless[i] = script != "" and script not in known
+            self.mark[i] = not any(c.isalnum() for c in body)
             self.prior[i] = _share(body, whole, script, rank)
             rank += whole and len(body) > 1 and body.isalnum()
 
@@ -73,6 +80,11 @@ class Vocabulary:
         """bool[n] for token ids `[n]`."""
         inside = ids < self.size
         return np.asarray(self.weightless[np.where(inside, ids, 0)] | ~inside)
+
+    def readable(self, ids: npt.NDArray[np.integer]) -> Bools:
+        """bool[n]: which tokens of one text count; none when all that is left are punctuation marks."""
+        heavy = ~self.is_weightless(ids)
+        return heavy if not self.mark[ids[heavy]].all() else np.zeros_like(heavy)
 
     def prior_share(self, ids: npt.NDArray[np.integer]) -> F32:
         """f32[n] for token ids `[n]`."""
@@ -112,7 +124,7 @@ def _surfaces(names: dict[str, int], continuing: str) -> dict[int, tuple[str, bo
 
 
 def _byte_letters() -> dict[str, int]:
-    """The letters in which byte-level vocabularies write bytes: printable ones stand for themselves, the rest follow."""
+    """The letters in which byte-level vocabularies write bytes: printable ones as themselves, then the rest."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [b for b in range(256) if b not in set(plain)]
     return {chr(b): b for b in plain} | {chr(256 + n): b for n, b in enumerate(rest)}
