@@ -1,0 +1,320 @@
+"""The names in a text and their kinds: what the model tags, joined with what spelling shows.
+
+Rules propose stretches of text (capitalised runs, product names, titles, handles); the model confirms them, gives them
+a kind, and adds names the rules cannot see (in small letters, at the start of a sentence).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from recalld.actors.retain.lexicon import (
+    MEASURE_WORDS,
+    NEVER_NAMES,
+    ORG_ENDS,
+    PEOPLES,
+    PERSON_STARTS,
+    PLACE_ENDS,
+    SENTENCE_OPENERS,
+)
+from recalld.actors.retain.ner import LEAST, NerModel, Tagged
+from recalld.storage.records import EntityMention
+
+PERSON, ORG, LOCATION, PRODUCT, CONCEPT = "PERSON", "ORG", "LOCATION", "PRODUCT", "CONCEPT"
+MOST = 40
+"""Names kept of one fact."""
+_LONGEST = 100
+
+_UPPER = "".join(c for c in map(chr, range(0x41, 0x1F00)) if c.isupper() and unicodedata.category(c) == "Lu")
+_U, _W = f"[{_UPPER}]", "[^\\W_\u1100-\u11ff\u2e80-\U0003ffff]"
+_CAPITALISED = rf"{_U}(?:{_W}|(?<={_W})[&.](?={_W}{{2}}))*(?:['’-](?=[{_UPPER}\d]){_W}+)*"
+_LINK = r"(?:of|the|de|la|del|van|von|der|da|di|du|al|bin|&)"
+_RUN = re.compile(
+    rf"(?<!{_W})(?<![@#/\\.])(?:(?:Dr|Prof|Mr|Mrs|Ms)\. |(?:{_U}\. ?){{2,3}})?{_CAPITALISED}"
+    rf"(?:[ \u00a0](?:{_LINK}[ \u00a0]){{0,2}}{_CAPITALISED}|[ \u00a0]\d{{1,2}}(?![\d:/.%,]\d|\w|[ ](?:{_W})))*"
+)
+_PRODUCT = re.compile(
+    rf"(?<!{_W})(?<![@#/\\.])(?:{_U}[A-Za-z]*-\d[\w.]*\w|{_U}[A-Za-z]*-\d|[a-z]?{_U}+[a-z]*\d[\w]*|"
+    rf"(?:[a-z]+{_U}\w*|{_U}[a-z]+(?:{_U}[a-z]*)+)(?: \d+(?:\.\d+)*(?: (?:Pro|Max|Mini|Plus|Ultra))?)?|"
+    rf"{_U}[A-Za-z]+ \d+(?:\.\d+)+|{_U}?[a-z]+\.(?:js|io|ai|py|net|NET)(?!{_W}))(?!{_W})"
+)
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?!\w)")
+_HANDLE = re.compile(r"(?<![\w@./])@[A-Za-z_]\w{1,38}(?![\w/])")
+_TITLE = re.compile(
+    r"[“\"]([^“”\"\n]{2,60})[”\"]|(?<![\w])[‘']([^‘’'\n]{2,60})[’'](?!\w)|《([^《》\n]{1,40})》|『([^『』\n]{1,40})』"
+)
+_HONOURED = re.compile(r"(?P<name>[\u4e00-\u9fff\u3005]{1,4})(?:さん|さま|様|氏|くん|ちゃん|先生)")
+_KATAKANA = re.compile(
+    r"[\u30a1-\u30fa\u30fc]{2,}(?:[・＝][\u30a1-\u30fa\u30fc]{2,})*(?P<honorific>さん|さま|様|氏|くん|君|ちゃん|先生)?"
+)
+_SENTENCE_START = re.compile(r"(?:^|[.!?…:;。！？\n]|[\"“(\[*•>-])[\s\"“‘'(\[*_#>•-]*$")
+_WORDS = re.compile(r"\S+")
+_WRITES_CAPITALS = re.compile(rf"(?!I\b){_U}")
+_HONORIFIC_DOT = re.compile(r"^(Dr|Prof|Mr|Mrs|Ms)\. ?")
+_POSSESSIVE = re.compile(r"['’](?:s|S)?$")
+_EDGES = " \t.,;:!?…'\"“”‘’«»()[]{}<>*_`~|/\\-–—。、，"
+
+_DOES_AS_PEOPLE_DO = re.compile(
+    r" (?:said|says|told|tells|asked|asks|called|calls|thinks|thought|likes|liked|loves|loved|hates|hated"
+    r"|prefers|wants|wanted|lives|lived|works|worked|studies|studied|feels|felt|married|was born|got married|leads"
+    r"|resigned|retired|is (?:a|an|my|our|his|her) (?:[a-z]+ ){0,2}(?:singer|doctor|teacher|engineer|developer|nurse|lawyer"
+    r"|artist|writer|student|friend|sister|brother|mother|father|mom|dad|wife|husband|colleague|neighbou?r|manager|boss"
+    r"|actor|actress|designer|chef|dancer|player|coach))\b"
+)
+_KIN = re.compile(
+    r"\b(?:sister|brother|mother|father|mom|mum|dad|wife|husband|son|daughter|friend|cousin|aunt|uncle|colleague|boss"
+    r"|manager|neighbou?r|girlfriend|boyfriend|partner|roommate|coworker|niece|nephew|named|dear) $",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(
+    r"(?:^|[.!?\n] )(?:hey|hi|hello|wow|woah|whoa|thanks|thank you|yo|oh|yeah|congrats|bye|dear),? $", re.I
+)
+_NOUNS_CAPITALISED = re.compile(r"\b(?:der|die|das|und|ist|nicht|ein|eine|ich|mit|für|auf|dem|den|wir|zu)\b")
+
+
+class _Candidate(NamedTuple):
+    start: int
+    end: int
+    kind: str
+    rank: int  # of two that overlap the longer wins, then the smaller rank
+
+
+def clean_name(name: str) -> str:
+    """A name fit to store: white space folded, quotes and a possessive 's off; "" when nothing is left of it."""
+    folded = _HONORIFIC_DOT.sub(r"\1 ", " ".join(name.split()))
+    folded = _POSSESSIVE.sub("", folded.strip(_EDGES.replace("'", "").replace("’", "")))
+    folded = folded.strip(_EDGES)
+    return folded if any(c.isalnum() for c in folded) else ""
+
+
+def fold_name(name: str) -> str:
+    """The form two spellings of one name share."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def deduplicated(mentions: Iterable[EntityMention]) -> tuple[EntityMention, ...]:
+    """Cleaned mentions, one a folded name, the first kept; a later, more telling kind replaces CONCEPT."""
+    kept: dict[str, EntityMention] = {}
+    for mention in mentions:
+        name = clean_name(mention.name)
+        key = fold_name(name)
+        if not key:
+            continue
+        held = kept.get(key)
+        if held is None:
+            kept[key] = EntityMention(name, mention.kind)
+        elif held.kind == CONCEPT != mention.kind:
+            kept[key] = EntityMention(held.name, mention.kind)
+    return tuple(kept.values())
+
+
+def find_entities(text: str, model: NerModel) -> tuple[EntityMention, ...]:
+    """The names in a text in order of appearance, at most MOST. Deterministic; thread-safe when the model is."""
+    tagged = model.tag(text) if _has_latin(text) else None
+    mentions: list[EntityMention] = []
+    for candidate in _without_overlaps(_candidates(text, tagged)):
+        name = clean_name(text[candidate.start : candidate.end])
+        if 1 < len(name) <= _LONGEST and not _refused(name):
+            mentions.append(EntityMention(name, candidate.kind))
+    return deduplicated(mentions)[:MOST]
+
+
+def _has_latin(text: str) -> bool:
+    return re.search(r"[A-Za-z\u00c0-\u024f]{2}", text) is not None
+
+
+def _refused(name: str) -> bool:
+    words = fold_name(name).replace("’", "'").split()
+    if all(word in NEVER_NAMES for word in words):
+        return True
+    return (words[-1].isdigit() and words[0] in NEVER_NAMES) or name.isdigit()
+
+
+def _candidates(text: str, tagged: Tagged | None) -> list[_Candidate]:
+    found = [_Candidate(*match.span(), CONCEPT, 0) for match in _EMAIL.finditer(text)] if "@" in text else []
+    if "@" in text:
+        found += [_Candidate(*match.span(), PERSON, 0) for match in _HANDLE.finditer(text)]
+    for match in _TITLE.finditer(text):
+        group = match.lastindex or 1
+        if group > 2 or _looks_like_title(match.group(group)):
+            kind = tagged.kind_of(*match.span(group))[0] if tagged else ""
+            found.append(_Candidate(*match.span(group), kind, 1))
+    shouting = _is_shouting(text)
+    if not shouting:
+        found += _products(text)
+        found += _runs(text, tagged)
+    found += [_Candidate(*match.span("name"), PERSON, 4) for match in _HONOURED.finditer(text)]
+    for match in _KATAKANA.finditer(text):
+        if match["honorific"]:
+            found.append(_Candidate(match.start(), match.start("honorific"), PERSON, 4))
+        elif len(match.group()) > 2:
+            found.append(_Candidate(*match.span(), CONCEPT, 4))
+    if tagged is not None:
+        capitals = _WRITES_CAPITALS.search(text) is not None
+        for span in tagged.spans(text):
+            start, end = _without_small_words(text, *_whole_words(text, span.start, span.end))
+            surface = text[start:end]
+            if len(surface) < 2 or surface[0] > "\u2e7f" or not (surface[0].isalpha() and surface[-1].isalnum()):
+                continue
+            if surface.casefold() in SENTENCE_OPENERS and _opens_sentence(text, start):
+                continue
+            # Where people write capitals, a name in small letters is the model's mistake.
+            if surface.islower() and (capitals or span.score < 0.8):
+                continue
+            people = span.kind == PRODUCT and surface.casefold() in PEOPLES
+            found.append(_Candidate(start, end, CONCEPT if people else span.kind, 3))
+    return [candidate._replace(kind=candidate.kind or CONCEPT) for candidate in found]
+
+
+def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
+    while end < len(text) and (text[end].isalnum() and text[end] < "\u2e80"):
+        end += 1
+    while start and text[start - 1].isalnum() and text[start - 1] < "\u2e80":
+        start -= 1
+    return start, end
+
+
+def _without_small_words(text: str, start: int, end: int) -> tuple[int, int]:
+    """Cut words in small letters off both ends of a span that also has capitals."""
+    words = list(_WORDS.finditer(text, start, end))
+    capital = [word for word in words if word.group()[0].isupper() or any(map(str.isupper, word.group()))]
+    return (capital[0].start(), capital[-1].end()) if capital else (start, end)
+
+
+def _looks_like_title(quoted: str) -> bool:
+    words = quoted.split()
+    if not words or len(words) > 8 or quoted[-1] in ".!?,…" or not words[0][0].isupper():
+        return False
+    capital = sum(1 for word in words if word[0].isupper() or word[0].isdigit())
+    return capital * 2 >= len(words) and (len(words) > 1 or words[0].casefold() not in SENTENCE_OPENERS)
+
+
+def _is_shouting(text: str) -> bool:
+    """Whether capitals carry no meaning here: most words of the text have one."""
+    words = [word for word in text.split() if word[0].isalpha()]
+    return len(words) >= 5 and sum(1 for word in words if word[0].isupper()) > len(words) * 0.8 and text.upper() == text
+
+
+def _products(text: str) -> list[_Candidate]:
+    found = []
+    for match in _PRODUCT.finditer(text):
+        first = re.split(r"[ \d.-]", match.group(), maxsplit=1)[0].casefold()
+        if first not in NEVER_NAMES and first not in MEASURE_WORDS and first not in SENTENCE_OPENERS:
+            found.append(_Candidate(*match.span(), PRODUCT, 0))
+    return found
+
+
+def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
+    found: list[_Candidate] = []
+    german = len(_NOUNS_CAPITALISED.findall(text)) >= 2
+    for match in _RUN.finditer(text):
+        opens = _opens_sentence(text, match.start())
+        start, end, trimmed = _trim(text, *match.span(), opens)
+        if german and (link := text.rfind(" von ", start, end)) > 0:
+            start = link + 5  # "Hund von Anna": in a language of capitalised nouns the link joins no name
+        if start >= end:
+            continue
+        head = start + len(text[start:end].split()[0])
+        if opens and not trimmed and head < end and tagged is not None and _opens_only(tagged, start, head, end):
+            # "Painting Rome": the model believes in the rest, not in the word that merely opens the sentence.
+            start, trimmed = head + 1, True
+        surface = text[start:end]
+        words = surface.split()
+        if words[-1].isdigit():
+            if words[0].casefold() not in MEASURE_WORDS and words[0].casefold() not in NEVER_NAMES:
+                found.append(_Candidate(start, end, PRODUCT, 2))
+            continue
+        kind, confirmed = _kind_of_run(text, start, end, words, tagged)
+        if not confirmed and surface.isupper() and len(surface) > 5:
+            continue  # emphasis
+        if len(words) == 1 and not confirmed:
+            telling = len(surface) > 1 and (surface.isupper() or any(c.isdigit() for c in surface))
+            inside = start > 1 and text[start - 1] == " " and text[start - 2].islower()
+            if not telling and (len(surface) == 1 or german or (opens and not trimmed)):
+                continue
+            if surface.casefold() in SENTENCE_OPENERS and not inside:
+                continue
+        found.append(_Candidate(start, end, kind, 2))
+    return found
+
+
+def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagged | None) -> tuple[str, bool]:
+    """The kind of a capitalised run ("" when nothing tells), and whether it is sure to be a name."""
+    spelled = _spelled_kind(words)
+    if spelled:
+        return spelled, True
+    kind, score = tagged.kind_of(start, end) if tagged is not None else ("", 0.0)
+    if (kind == "" or (kind != PERSON and score < 0.8)) and _is_spoken_to_or_doing(text, start, end):
+        return PERSON, kind != ""
+    if kind == PRODUCT and len(words) == 1 and (words[0].isupper() or words[0].casefold() in PEOPLES):
+        return CONCEPT, score >= LEAST
+    return (kind, score >= LEAST) if kind and score >= 0.5 else ("", False)
+
+
+def _is_spoken_to_or_doing(text: str, start: int, end: int) -> bool:
+    """Whether the words around a run are those around a person's name: spoken to, doing what people do, or kin."""
+    before, after = text[max(0, start - 24) : start], text[end : end + 32]
+    if _DOES_AS_PEOPLE_DO.match(after) or _KIN.search(before):
+        return True
+    ends_clause = after[:1] in ("!", "?", ".", ",", "") or after[:2] == " -"
+    return ends_clause and (
+        _CALLED.search(before) is not None or (before.endswith(", ") and after[:1] in ("!", "?", "."))
+    )
+
+
+def _opens_only(tagged: Tagged, start: int, head: int, end: int) -> bool:
+    kind, score = tagged.kind_of(start, head)
+    return kind == "" and score >= 0.9 and tagged.kind_of(head, end)[0] != ""
+
+
+def _opens_sentence(text: str, start: int) -> bool:
+    return _SENTENCE_START.search(text, max(0, start - 6), start) is not None
+
+
+def _trim(text: str, start: int, end: int, opens: bool) -> tuple[int, int, bool]:
+    """Cut stop words (and, at a sentence's start, opening words) off the ends of a run; whether the front was cut."""
+    trimmed = False
+    while start < end:
+        word = re.match(r"\S+", text[start:end])
+        if word is None:
+            start += 1
+            continue
+        bare = word.group().strip(_EDGES).casefold().replace("’", "'")
+        if (bare in NEVER_NAMES and bare not in PERSON_STARTS) or (
+            opens and not trimmed and bare in SENTENCE_OPENERS and " " in text[start:end]
+        ):
+            start += len(word.group())
+            trimmed = True
+        elif bare in ("of", "de", "&"):
+            start += len(word.group())
+        else:
+            break
+    while start < end:
+        word = re.search(r"\S+$", text[start:end].rstrip())
+        if word is None or word.group().strip(_EDGES).casefold() not in NEVER_NAMES:
+            break
+        end = start + word.start()
+    return start, end, trimmed
+
+
+def _spelled_kind(words: list[str]) -> str:
+    if len(words) > 1:
+        last = words[-1].strip(".").casefold()
+        if words[0].strip(".").casefold() in PERSON_STARTS:
+            return PERSON
+        if last in ORG_ENDS or words[0] in ("University", "Bank", "Institute"):
+            return ORG
+        if last in PLACE_ENDS or words[0] in ("Lake", "Mount"):
+            return LOCATION
+    return ""
+
+
+def _without_overlaps(candidates: list[_Candidate]) -> list[_Candidate]:
+    kept: list[_Candidate] = []
+    for candidate in sorted(candidates, key=lambda c: (c.start - c.end, c.rank, c.start)):
+        if all(candidate.end <= other.start or candidate.start >= other.end for other in kept):
+            kept.append(candidate)
+    return sorted(kept)

@@ -1,0 +1,97 @@
+"""The seam between retain and whoever turns a chunk into facts: rules here, a language model elsewhere.
+
+Retain knows `Extractor` alone. `extractor_for` picks one by provider and mode; another provider plugs in by answering
+the same protocol and being named there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+from recalld.actors.retain.canonical import clean_text
+from recalld.storage.errors import Unprocessable
+from recalld.storage.records import WORLD, EntityMention
+
+MODES = ("concise", "verbose", "custom", "verbatim", "chunks")
+PROVIDERS = ("local", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing a chunk says, before it is embedded and stored.
+
+    Instants are microseconds, UTC, `occurred_end` inclusive. `causes` are indexes of earlier facts of the same chunk.
+    `mentioned_at` is set only when the turn carried its own time; otherwise the item's holds.
+    """
+
+    text: str
+    network: int = WORLD
+    speaker: str = ""
+    entities: tuple[EntityMention, ...] = ()
+    occurred_start: int | None = None
+    occurred_end: int | None = None
+    confidence: float | None = None
+    question: bool = False
+    trust: str = "normal"
+    causes: tuple[int, ...] = ()
+    mentioned_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionInput:
+    """A chunk and what is known about it. `mentioned_at` (microseconds, UTC) anchors relative dates."""
+
+    text: str
+    context: str = ""
+    speaker_hint: str = ""
+    mentioned_at: int = 0
+    utc_offset_minutes: int = 0
+    mode: str = "concise"
+    extra_entities: tuple[EntityMention, ...] = ()
+
+
+class Extractor(Protocol):
+    """Turns one chunk into facts, in the order of the text. No facts is a valid answer."""
+
+    def extract(self, chunk: ExtractionInput) -> list[Fact]: ...
+
+
+class ChunksExtractor:
+    """Mode `chunks`: the fact is the chunk; only entities the caller gave."""
+
+    def extract(self, chunk: ExtractionInput) -> list[Fact]:
+        from recalld.actors.retain.stance import is_question, trust_of
+        from recalld.actors.retain.turns import single_speaker
+
+        text = clean_text(chunk.text)
+        if not text.strip():
+            return []
+        return [
+            Fact(
+                text=text,
+                speaker=single_speaker(text) or chunk.speaker_hint,
+                entities=chunk.extra_entities,
+                question=is_question(text),
+                trust=trust_of(text),
+            )
+        ]
+
+
+@cache
+def extractor_for(provider: str, mode: str) -> Extractor:
+    """The extractor of a provider and a mode; the same object for the same pair. Safe to share between threads.
+
+    Raises Unprocessable for a provider or a mode nobody implements.
+    """
+    if mode not in MODES:
+        raise Unprocessable(f"retain_extraction_mode '{mode}' is unknown; use one of {', '.join(MODES)}.")
+    if provider not in PROVIDERS:
+        raise Unprocessable(f"Extraction provider '{provider}' is unknown; use one of {', '.join(PROVIDERS)}.")
+    if provider == "none" or mode == "chunks":
+        return ChunksExtractor()
+    # Imported on use: a daemon that only answers recalls never pays for the entity model's runtime.
+    from recalld.actors.retain.local_extractor import LocalExtractor, VerbatimExtractor
+
+    return VerbatimExtractor() if mode == "verbatim" else LocalExtractor()
