@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +45,8 @@ class TagScope:
 
     tags: tuple[str, ...] = ()
     tags_match: str = "any"
-    groups: tuple[dict[str, object], ...] = ()
+    groups: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def wire_groups(self) -> list[dict[str, Any]] | None:
+        return list(self.groups) or None

@@ -1,0 +1,16 @@
+"""The route table: every operation of the daemon, special paths before greedy ones."""
+
+from __future__ import annotations
+
+from recalld.daemon.routes import banks, documents, memories, operations, system
+from recalld.daemon.routing import Route
+
+ROUTES: tuple[Route, ...] = (
+    *system.ROUTES,
+    *memories.ROUTES,
+    *banks.ROUTES,
+    *documents.ROUTES,
+    *operations.ROUTES,
+)
+
+__all__ = ["ROUTES"]

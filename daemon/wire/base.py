@@ -17,10 +17,13 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
 class RequestModel(BaseModel):
     """A request body or query. Unknown fields are no error: the edge names them in `X-Ignored-Params`."""
 
-    model_config = ConfigDict(extra="ignore", populate_by_name=True, protected_namespaces=())
+    model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
 
 class ResponseModel(BaseModel):
@@ -31,8 +34,9 @@ class ResponseModel(BaseModel):
 
 def clean_text(text: str) -> str:
     """`text` without NUL characters and with lone surrogates as U+FFFD, so that it can be stored and sent anywhere."""
-    text = text.replace("\x00", "")
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if not _UNSTORABLE.search(text):
+        return text
+    return text.replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def clean_tree(value: Any) -> Any:
@@ -61,9 +65,6 @@ def _tag_list(value: Any) -> Any:
 
 
 Tags = Annotated[list[str], BeforeValidator(_tag_list)]
-
-
-_DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def parse_datetime(text: str) -> datetime:
