@@ -130,6 +130,11 @@ class _Graph:
             self.marked += 1
 
     @property
+    def file_bytes(self) -> int:
+        """Exact size of its file."""
+        return int(self.index.index_file_size())
+
+    @property
     def nbytes(self) -> int:
         link = 4
         element = self.rows.dim * 4 + (2 * M + 1) * link + 8 + (M + 1) * link // M
@@ -424,7 +429,7 @@ def _new_graph(dim: int, rows: int) -> Any:
 
 def _write_graph(folder: Path, graph: _Graph) -> FileEntry:
     name = vector_files.fresh_name(folder, "graph", "hnsw")
-    expected = int(graph.index.index_file_size())
+    expected = graph.file_bytes
 
     def write(path: Path) -> None:
         graph.index.save_index(str(path))

@@ -95,9 +95,9 @@ def write_file(path: Path, write: Callable[[Path], None]) -> None:
             os.fsync(file.fileno())
         temporary.rename(path)
         sync_folder(path.parent)
-    except OSError as error:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise DiskFull("The disk is full; free some space and try again.") from None
         raise
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from recalld.storage import postings
 from recalld.storage.errors import StoreCorrupt
 
