@@ -47,13 +47,14 @@ class Sandbox:
 
 
 @asynccontextmanager
-async def sandbox(settings: Mapping[str, str], *, folder: Path | None = None) -> AsyncIterator[Sandbox]:
-    """Start `recalld serve` on a new home with these settings, and remove both afterwards.
+async def sandbox(settings: Mapping[str, str], *, home: Path | None = None) -> AsyncIterator[Sandbox]:
+    """Start `recalld serve` with these settings on a new home, which is removed afterwards, or on `home`, which stays.
 
     `settings` are dotted names to texts. The environment's own `RECALLD_*` and `HINDSIGHT_API_*` variables do not reach
     it, so that two people measure the same thing. Raises `DidNotStart`.
     """
-    home = Path(tempfile.mkdtemp(prefix="recalld-", dir=folder))
+    given = home
+    home = given or Path(tempfile.mkdtemp(prefix="recalld-"))
     log = home.with_name(home.name + ".log")
     begun = time.perf_counter()
     process = _start(home, log, settings)
@@ -62,7 +63,8 @@ async def sandbox(settings: Mapping[str, str], *, folder: Path | None = None) ->
         yield Sandbox(home, url, process.pid, time.perf_counter() - begun)
     finally:
         await asyncio.shield(asyncio.to_thread(_end, process))
-        shutil.rmtree(home, ignore_errors=True)
+        if given is None:
+            shutil.rmtree(home, ignore_errors=True)
         log.unlink(missing_ok=True)
 
 

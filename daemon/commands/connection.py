@@ -80,14 +80,14 @@ def require_home(settings: Settings) -> None:
 async def _embedded(settings: Settings, seconds: float) -> AsyncIterator[AsyncClient]:
     from aiohttp import web
 
-    from recalld.daemon.app import create_app
+    from recalld.daemon.app import build_app
     from recalld.daemon.lifecycle import open_service
 
     service = await open_service(settings)
     try:
         with tempfile.TemporaryDirectory(prefix="recalld-") as folder:
             socket = str(Path(folder) / "s")
-            runner = web.AppRunner(create_app(service, settings), access_log=None)
+            runner = web.AppRunner(build_app(service, settings), access_log=None)
             await runner.setup()
             try:
                 await web.UnixSite(runner, socket).start()
