@@ -37,7 +37,14 @@ UNMATCHED = "unmatched"
 def build_app(service: MemoryServiceApi, settings: Settings, metrics: Metrics | None = None) -> web.Application:
     """The application of one daemon. A handler is cancelled when its client hangs up."""
     edge = Edge(service, settings, metrics or Metrics())
+
+    # A middleware, not a route: aiohttp's own router matches the decoded path, and would answer some misses itself.
+    @web.middleware
+    async def serve(request: web.Request, handler: Any) -> web.StreamResponse:
+        return await edge.serve(request)
+
     app = web.Application(
+        middlewares=[serve],
         client_max_size=settings.max_body_mb * 2**20,
         handler_args={
             "max_line_size": MAX_LINE,
@@ -46,7 +53,6 @@ def build_app(service: MemoryServiceApi, settings: Settings, metrics: Metrics | 
             "access_log": None,  # ours names route templates, and never a query
         },
     )
-    app.router.add_route("*", "/{path:.*}", edge.serve)
     return app
 
 
