@@ -21,7 +21,7 @@ _WRAPPER_NAMES = (
     "relevant-memories|relevant_memories|recalled-memories|recalled_memories|hindsight_memories|memory_context|"
     "context_summary|conversation_summary"
 )
-_WRAPPER = re.compile(rf"(?<!`)[ \t]*(?<!`)<({_WRAPPER_NAMES})(?:\s[^<>]*)?>.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_OPENING = re.compile(rf"(?<!`)<({_WRAPPER_NAMES})(?:\s[^<>]{{0,400}})?>", re.IGNORECASE)
 _WRAPPER_ALONE = re.compile(rf"^[ \t]*</?(?:{_WRAPPER_NAMES})(?:\s[^<>]*)?/?>[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _MANY_BREAKS = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 
@@ -61,8 +61,30 @@ def strip_transport(text: str) -> str:
     """The text without the wrappers client programs put around talk; what stands outside them is untouched."""
     if "<" not in text:
         return text
-    stripped = _WRAPPER_ALONE.sub("", _WRAPPER.sub("", text))
+    stripped = _WRAPPER_ALONE.sub("", _without_wrapped(text))
     return text if stripped == text else _MANY_BREAKS.sub("\n\n", stripped).strip()
+
+
+def _without_wrapped(text: str) -> str:
+    lowered = text.lower()
+    if len(lowered) != len(text):
+        lowered = text  # some letters change length; then only tags in small letters are seen
+    kept: list[str] = []
+    unclosed: set[str] = set()
+    position = 0
+    for opening in _OPENING.finditer(text):
+        name = opening.group(1).lower()
+        if opening.start() < position or name in unclosed:
+            continue
+        closing = lowered.find(f"</{name}", opening.end())
+        end = lowered.find(">", closing)
+        if closing < 0 or end < 0:
+            unclosed.add(name)
+            continue
+        kept.append(text[position : opening.start()].rstrip(" \t"))
+        position = end + 1
+    kept.append(text[position:])
+    return "".join(kept)
 
 
 def is_compaction(text: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from recalld.actors.retain.lexicon import (
+    ING_NAMES,
     MEASURE_WORDS,
     NEVER_NAMES,
     ORG_ENDS,
@@ -30,7 +31,7 @@ _LONGEST = 100
 
 _UPPER = "".join(c for c in map(chr, range(0x41, 0x1F00)) if c.isupper() and unicodedata.category(c) == "Lu")
 _U, _W = f"[{_UPPER}]", "[^\\W_\u1100-\u11ff\u2e80-\U0003ffff]"
-_CAPITALISED = rf"{_U}(?:{_W}|(?<={_W})[&.](?={_W}{{2}}))*(?:['’-](?=[{_UPPER}\d]){_W}+)*"
+_CAPITALISED = rf"{_U}(?:{_W}|(?<={_W})[&.](?={_W}{{2}}))*(?:['’-](?=[{_UPPER}\d]){_W}+)*(?!{_W}|['’]t(?!{_W}))"
 _LINK = r"(?:of|the|de|la|del|van|von|der|da|di|du|al|bin|&)"
 _RUN = re.compile(
     rf"(?<!{_W})(?<![@#/\\.])(?:(?:Dr|Prof|Mr|Mrs|Ms)\. |(?:{_U}\. ?){{2,3}})?{_CAPITALISED}"
@@ -51,6 +52,7 @@ _KATAKANA = re.compile(
     r"[\u30a1-\u30fa\u30fc]{2,}(?:[・＝][\u30a1-\u30fa\u30fc]{2,})*(?P<honorific>さん|さま|様|氏|くん|君|ちゃん|先生)?"
 )
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:;。！？\n]|[\"“(\[*•>-])[\s\"“‘'(\[*_#>•-]*$")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]{2}")
 _WORDS = re.compile(r"\S+")
 _WRITES_CAPITALS = re.compile(rf"(?!I\b){_U}")
 _HONORIFIC_DOT = re.compile(r"^(Dr|Prof|Mr|Mrs|Ms)\. ?")
@@ -60,7 +62,8 @@ _EDGES = " \t.,;:!?…'\"“”‘’«»()[]{}<>*_`~|/\\-–—。、，"
 _DOES_AS_PEOPLE_DO = re.compile(
     r" (?:said|says|told|tells|asked|asks|called|calls|thinks|thought|likes|liked|loves|loved|hates|hated"
     r"|prefers|wants|wanted|lives|lived|works|worked|studies|studied|feels|felt|married|was born|got married|leads"
-    r"|resigned|retired|is (?:a|an|my|our|his|her) (?:[a-z]+ ){0,2}(?:singer|doctor|teacher|engineer|developer|nurse|lawyer"
+    r"|resigned|retired"
+    r"|is (?:a|an|my|our|his|her) (?:[a-z]+ ){0,2}(?:singer|doctor|teacher|engineer|developer|nurse|lawyer"
     r"|artist|writer|student|friend|sister|brother|mother|father|mom|dad|wife|husband|colleague|neighbou?r|manager|boss"
     r"|actor|actress|designer|chef|dancer|player|coach))\b"
 )
@@ -113,7 +116,7 @@ def deduplicated(mentions: Iterable[EntityMention]) -> tuple[EntityMention, ...]
 
 def find_entities(text: str, model: NerModel) -> tuple[EntityMention, ...]:
     """The names in a text in order of appearance, at most MOST. Deterministic; thread-safe when the model is."""
-    tagged = model.tag(text) if _has_latin(text) else None
+    tagged = model.tag(text) if _is_worth_tagging(text) else None
     mentions: list[EntityMention] = []
     for candidate in _without_overlaps(_candidates(text, tagged)):
         name = clean_name(text[candidate.start : candidate.end])
@@ -122,13 +125,28 @@ def find_entities(text: str, model: NerModel) -> tuple[EntityMention, ...]:
     return deduplicated(mentions)[:MOST]
 
 
-def _has_latin(text: str) -> bool:
-    return re.search(r"[A-Za-z\u00c0-\u024f]{2}", text) is not None
+def _is_worth_tagging(text: str) -> bool:
+    """Whether the model could find a name: half the turns of talk have no capital but plain words', and a pass costs
+    a fifth of an embedding. A text written without any capitals is always worth it."""
+    if _LATIN.search(text) is None:
+        return False
+    for match in _RUN.finditer(text):
+        words = match.group().casefold().split()
+        if (
+            len(words) == 1
+            and words[0].endswith("ing")
+            and words[0] not in ING_NAMES
+            and _opens_sentence(text, match.start())
+        ):
+            continue
+        if any(word not in NEVER_NAMES and word not in SENTENCE_OPENERS for word in words):
+            return True
+    return _WRITES_CAPITALS.search(text) is None
 
 
 def _refused(name: str) -> bool:
     words = fold_name(name).replace("’", "'").split()
-    if all(word in NEVER_NAMES for word in words):
+    if all(word in NEVER_NAMES or word in MEASURE_WORDS for word in words):
         return True
     return (words[-1].isdigit() and words[0] in NEVER_NAMES) or name.isdigit()
 
@@ -202,6 +220,8 @@ def _products(text: str) -> list[_Candidate]:
     found = []
     for match in _PRODUCT.finditer(text):
         first = re.split(r"[ \d.-]", match.group(), maxsplit=1)[0].casefold()
+        if match.group().casefold() in MEASURE_WORDS:
+            continue
         if first not in NEVER_NAMES and first not in MEASURE_WORDS and first not in SENTENCE_OPENERS:
             found.append(_Candidate(*match.span(), PRODUCT, 0))
     return found
@@ -247,18 +267,27 @@ def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagg
     if spelled:
         return spelled, True
     kind, score = tagged.kind_of(start, end) if tagged is not None else ("", 0.0)
-    if (kind == "" or (kind != PERSON and score < 0.8)) and _is_spoken_to_or_doing(text, start, end):
-        return PERSON, kind != ""
+    if kind == "" or score < (LEAST if kind == PERSON else 0.8):
+        if _does_as_people_do(text, start, end):
+            return PERSON, True
+        if _is_spoken_to(text, start, end):
+            return PERSON, kind != ""
     if kind == PRODUCT and len(words) == 1 and (words[0].isupper() or words[0].casefold() in PEOPLES):
         return CONCEPT, score >= LEAST
     return (kind, score >= LEAST) if kind and score >= 0.5 else ("", False)
 
 
-def _is_spoken_to_or_doing(text: str, start: int, end: int) -> bool:
-    """Whether the words around a run are those around a person's name: spoken to, doing what people do, or kin."""
-    before, after = text[max(0, start - 24) : start], text[end : end + 32]
-    if _DOES_AS_PEOPLE_DO.match(after) or _KIN.search(before):
-        return True
+def _does_as_people_do(text: str, start: int, end: int) -> bool:
+    """Whether a run is followed by what people do, or named as somebody's kin or friend."""
+    return (
+        _DOES_AS_PEOPLE_DO.match(text[end : end + 40]) is not None
+        or _KIN.search(text[max(0, start - 24) : start]) is not None
+    )
+
+
+def _is_spoken_to(text: str, start: int, end: int) -> bool:
+    """Whether a run stands where the name of the one spoken to stands ("Thanks, Mel!")."""
+    before, after = text[max(0, start - 24) : start], text[end : end + 2]
     ends_clause = after[:1] in ("!", "?", ".", ",", "") or after[:2] == " -"
     return ends_clause and (
         _CALLED.search(before) is not None or (before.endswith(", ") and after[:1] in ("!", "?", "."))

@@ -163,9 +163,9 @@ def event_time(said: str, anchor: int, utc_offset_minutes: int) -> tuple[tuple[i
 
     A failure costs the date and is logged; it never costs the fact.
     """
-    try:
-        from recalld.actors.retain.times import resolve
+    from recalld.actors.retain.times import resolve
 
+    try:
         found: list[EventTime] = resolve(said, anchor, utc_offset_minutes)
     except Exception as error:  # A date library's bug must not lose a memory; the count shows it.
         _log.error("Reading dates failed (%s); the fact is stored without one.", type(error).__name__)

@@ -60,21 +60,30 @@ def passages(text: str) -> list[str]:
         return [stripped] if stripped else []
     groups: list[Span] = []
     carried: Span | None = None
+    scrap = False
     for paragraph in _paragraphs(text):
+        heading = _HEADING.match(text[slice(*paragraph)]) is not None and "\n" not in text[slice(*paragraph)]
+        if heading and scrap and carried is not None:
+            # A scrap before a heading belongs to what is above it.
+            _append(groups, text, carried)
+            carried = None
         span = paragraph if carried is None else (carried[0], paragraph[1])
-        heading = _HEADING.match(text[paragraph[0] : paragraph[1]]) is not None and "\n" not in text[slice(*paragraph)]
         # A heading or a scrap says nothing alone: it goes in front of what follows.
         if heading or weight(text[slice(*span)]) < _SMALLEST:
-            carried = span
+            carried, scrap = span, not heading
             continue
         carried = None
         groups.extend(_group(text, span))
     if carried is not None:
-        if groups and weight(text[groups[-1][0] : carried[1]]) <= MOST:
-            groups[-1] = (groups[-1][0], carried[1])
-        else:
-            groups.extend(_group(text, carried))
+        _append(groups, text, carried)
     return [text[start:end] for start, end in groups]
+
+
+def _append(groups: list[Span], text: str, span: Span) -> None:
+    if groups and weight(text[groups[-1][0] : span[1]]) <= MOST:
+        groups[-1] = (groups[-1][0], span[1])
+    else:
+        groups.extend(_group(text, span))
 
 
 def _ends_sentence(text: str, dot: int, end: int) -> bool:

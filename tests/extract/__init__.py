@@ -1,0 +1,1 @@
+"""Chunks into facts by rules and the small entity model; the real model runs."""
