@@ -257,23 +257,24 @@ def _download(name: str) -> Path:
             f"The embedding model '{name}' is neither packaged nor a folder on this machine, and the package that "
             f"fetches hub models is not installed: install 'huggingface_hub'. {elsewhere}"
         ) from None
-    patterns = ["*.json", "1_Pooling/*.json", *_MODEL_FILES, *(f"onnx/{file}" for file in _MODEL_FILES)]
-    for local in (True, False):
-        try:
-            folder = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=local))
-            _model_file(folder)
-        except ModelUnavailable:
-            if not local:
-                raise
-        except Exception:
-            if not local:
-                raise ModelUnavailable(
-                    f"The embedding model '{name}' is not packaged, not in the local hub cache, and could not be "
-                    f"fetched. Check the name and the network, fetch it once where there is one. {elsewhere}"
-                ) from None
-        else:
-            return folder
-    raise AssertionError("unreachable: the second round returns or raises")
+    try:
+        folder = Path(hub.snapshot_download(name, local_files_only=True))
+        _model_file(folder)
+    except Exception:  # not in the cache, or only a part of it; the hub's own classes change between versions
+        folder = None
+    if folder is not None:
+        return folder
+    try:
+        offered = set(hub.list_repo_files(name))
+        wanted = [file for file in (*_MODEL_FILES, *(f"onnx/{file}" for file in _MODEL_FILES)) if file in offered][:1]
+        # Data alone: no Python files, no pickled weights.
+        patterns = ["*.json", *wanted, *(f"{file}_data" for file in wanted)]
+        return Path(hub.snapshot_download(name, allow_patterns=patterns))
+    except Exception:
+        raise ModelUnavailable(
+            f"The embedding model '{name}' is not packaged, not in the local hub cache, and could not be "
+            f"fetched. Check the name and the network, or fetch it once where there is one. {elsewhere}"
+        ) from None
 
 
 def _model_file(folder: Path) -> Path:
@@ -357,7 +358,7 @@ def _window(folder: Path) -> int:
         _json(folder / "tokenizer_config.json").get("model_max_length"),
         positions,
     )
-    limits = [int(n) for n in stated if isinstance(n, (int, float)) and not isinstance(n, bool) and n >= 16]
+    limits = [int(n) for n in stated if isinstance(n, (int, float)) and not isinstance(n, bool) and 16 <= n < 1e9]
     return min([_LONGEST_WINDOW, *limits])
 
 

@@ -136,8 +136,42 @@ def test_a_hub_without_network_is_told_apart_from_a_missing_package(monkeypatch:
         raise OSError("no route")
 
     monkeypatch.setattr(hub, "snapshot_download", unreachable)
+    monkeypatch.setattr(hub, "list_repo_files", unreachable)
     with pytest.raises(ModelUnavailable, match="could not be fetched"):
         find_model("BAAI/bge-small-en-v1.5")
+
+
+def test_only_data_is_fetched_from_a_hub_and_only_one_model_file(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    asked: list[list[str]] = []
+
+    class Hub:
+        @staticmethod
+        def list_repo_files(name: str) -> list[str]:
+            return [
+                "modeling.py",
+                "pytorch_model.bin",
+                "onnx/model.onnx",
+                "onnx/model_quantized.onnx",
+                "tokenizer.json",
+            ]
+
+        @staticmethod
+        def snapshot_download(
+            name: str, allow_patterns: list[str] | None = None, local_files_only: bool = False
+        ) -> str:
+            if local_files_only:
+                raise OSError("not cached")
+            asked.append(allow_patterns or [])
+            return str(folder)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", Hub)  # type: ignore[arg-type]
+    assert find_model("Xenova/bge-small-en-v1.5").model.is_file()
+    assert asked == [["*.json", "onnx/model_quantized.onnx", "onnx/model_quantized.onnx_data"]]
+
+
+def test_a_prefix_longer_than_the_window_is_refused(folder: Path) -> None:
+    with pytest.raises(ModelUnavailable, match="Shorten"):
+        Embedder(find_model(str(folder), query_prefix="word " * 600), device="cpu")
 
 
 def test_two_models_never_share_a_space(embedder: Embedder) -> None:
