@@ -96,9 +96,10 @@ def projection(dim: int) -> tuple[F32, str]:
 class Embedder:
     """One loaded embedding model. Thread-safe; the threads that call it do the work, one ONNX thread each.
 
-    `date_suffix` lets `embed_text` put the date behind the text; off by default, because on three conversations with
-    their session dates it gave no more evidence in the first ten (.812 with and without; cosine alone .451 to .470). `gate`, when several callers share the cores, keeps
-    one free for queries. `warning` says what was not as asked (None when all is well). Raises `ModelUnavailable`.
+    `date_suffix` lets `embed_text` put the date behind the text. Off by default: on five conversations with session
+    dates the ranking found the same evidence with and without (recall@10 .812 on three, .857 on two) and cosine alone
+    lost .012 to .019. `gate`, when several callers share the cores, keeps one free for queries. `warning` says what
+    was not as asked (None when all is well). Raises `ModelUnavailable`.
     """
 
     def __init__(
