@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from recalld.actors.recall.filters import OneThing, has_tag_filter, tags_pass
 from recalld.actors.recall.packing import cut_to_tokens, estimate_tokens
 from recalld.actors.recall.query import RecallQuery
@@ -15,26 +17,26 @@ from recalld.storage.records import NETWORK_NAMES, OBSERVATION, OPINION, UnitRec
 
 _BATCH = 50
 
+Names = dict[int, tuple[str, str]]
+"""Entity number -> (id, name)."""
 
-def results(snap: Snapshot, query: RecallQuery, stages: Stages, sources: dict[int, list[str]]) -> list[dict[str, Any]]:
+
+def results(query: RecallQuery, stages: Stages, names: Names, sources: dict[int, list[str]]) -> list[dict[str, Any]]:
     """The packed units as `RecallResult` dicts, best first; an opinion has its `confidence` besides.
 
     `sources` are the ids of the facts shown for an observation's uid.
     """
-    names = _entity_names(snap, query, stages.selection.bodies)
+    late = _late_scores(stages)
     semantic, keyword = arm_scores(stages, "semantic"), arm_scores(stages, "keyword")
     out = []
     for place, body in zip(stages.selection.places.tolist(), stages.selection.bodies, strict=True):
         result = as_result(body, _named(body, names) if query.include_entities else None)
-        late = None
-        if stages.ranking.features is not None and (at := stages.ranking.feature_place(body.uid)) is not None:
-            late = float(stages.ranking.features.maxsim[at])
         result["scores"] = {
             "final": float(stages.ranking.final[place]),
             "reranker": None,
             "semantic": semantic.get(body.uid),
             "keyword": keyword.get(body.uid),
-            "late": late,
+            "late": late.get(body.uid),
         }
         result["source_fact_ids"] = sources.get(body.uid)
         out.append(result)
@@ -73,23 +75,34 @@ def arm_scores(stages: Stages, arm: str) -> dict[int, float]:
     return dict(zip(hits.uids.tolist(), hits.scores.tolist(), strict=True))
 
 
-def entities(snap: Snapshot, query: RecallQuery, stages: Stages) -> dict[str, Any] | None:
+def _late_scores(stages: Stages) -> dict[int, float]:
+    """uid -> late interaction score of the returned units that were scored."""
+    ranking, wanted = stages.ranking, [body.uid for body in stages.selection.bodies]
+    if ranking.features is None or not wanted:
+        return {}
+    places = np.minimum(np.searchsorted(ranking.scored, wanted), len(ranking.scored) - 1)
+    scores = ranking.features.maxsim[places].tolist()
+    there = (ranking.scored[places] == np.array(wanted)).tolist()
+    return {uid: score for uid, score, ok in zip(wanted, scores, there, strict=True) if ok}
+
+
+def entities(query: RecallQuery, names: Names) -> dict[str, Any] | None:
     """Name -> entity of the entities on the results, best result first, until their token budget is spent."""
     if not query.include_entities:
         return None
     out: dict[str, Any] = {}
     left = query.entity_tokens
-    for number, (identity, name) in _entity_names(snap, query, stages.selection.bodies).items():
+    for identity, name in names.values():
         left -= estimate_tokens(name)
         if left < 0:
             break
-        if number and name not in out:
+        if name not in out:
             out[name] = {"entity_id": identity, "canonical_name": name, "observations": []}
     return out or None
 
 
-def _entity_names(snap: Snapshot, query: RecallQuery, bodies: list[UnitRecord]) -> dict[int, tuple[str, str]]:
-    """Entity number -> (id, name), in the order the bodies name them."""
+def entity_names(snap: Snapshot, query: RecallQuery, bodies: list[UnitRecord]) -> Names:
+    """The entities of the bodies, in the order the bodies name them; none when they were not asked for."""
     if not query.include_entities:
         return {}
     numbers = dict.fromkeys(number for body in bodies for number in body.entities)
@@ -97,7 +110,7 @@ def _entity_names(snap: Snapshot, query: RecallQuery, bodies: list[UnitRecord]) 
     return {number: (entity.id, entity.name) for number, entity in found if entity is not None}
 
 
-def _named(body: UnitRecord, names: dict[int, tuple[str, str]]) -> list[str]:
+def _named(body: UnitRecord, names: Names) -> list[str]:
     return [names[number][1] for number in body.entities if number in names]
 
 

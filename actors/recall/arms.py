@@ -66,11 +66,14 @@ def keyword(
     length = snap.columns.length
     mean = max(1e-6, float(np.dot(length, allowed)) / size)
     k1, b = settings.bm25_k1, settings.bm25_b
+    most: list[float] = []
     for term in chosen:
         norm = (k1 * b / mean) * length[term.uids].astype(np.float32) + np.float32(k1 * (1.0 - b))
         norm += term.frequencies
-        dense[term.uids] += np.float32(term.idf * (k1 + 1.0)) * term.frequencies / norm
-    touched = _touched(chosen, dense)
+        share = np.float32(term.idf * (k1 + 1.0)) * term.frequencies / norm
+        dense[term.uids] += share
+        most.append(float(share.max()))
+    touched = _touched(chosen, most, dense, k)
     scores = dense[touched]
     if floor > 0:
         touched, scores = touched[scores >= floor], scores[scores >= floor]
@@ -88,21 +91,33 @@ def top(scores: Floats, k: int) -> Ints:
     return np.argsort(-scores, kind="stable")
 
 
-def _touched(chosen: Sequence[Term], dense: Floats) -> Ints:
-    if len(chosen) == 1:
-        return chosen[0].uids.astype(np.int64)
+def _touched(chosen: Sequence[Term], most: Sequence[float], dense: Floats, k: int) -> Ints:
+    """Units that can be among the k best, ascending.
+
+    `most` is the greatest share each term gives any unit. Once k units that hold a rare term score at least what the
+    common terms can add up to, units with common terms alone need not be sorted: most of a large bank, usually.
+    """
+    for rare in range(1, len(chosen)):
+        if sum(len(term.uids) for term in chosen[:rare]) < k:
+            continue
+        uids = np.unique(np.concatenate([term.uids for term in chosen[:rare]])).astype(np.int64)
+        if len(uids) * 4 > len(dense):
+            break
+        if len(uids) >= k and float(np.partition(dense[uids], len(uids) - k)[len(uids) - k]) >= sum(most[rare:]):
+            return uids
     return np.flatnonzero(dense)
 
 
 def _selective(snap: Snapshot, terms: Sequence[str], allowed: Bools, size: int, settings: RecallSettings) -> list[Term]:
     """The terms that some allowed unit holds, rarest first, cut to the settings' number.
 
-    Of a very long query only the longest distinct terms are looked up at all: length stands in for rarity, and the
-    number of reads stays bounded whatever was pasted into the question.
+    Of a very long query only some terms are looked up at all, so that the number of reads stays bounded whatever was
+    pasted into it: half of them are its first, half the longest of the rest, since length stands in for rarity.
     """
     distinct = list(dict.fromkeys(terms))
     if len(distinct) > settings.probed_terms:
-        distinct = sorted(distinct, key=len, reverse=True)[: settings.probed_terms]
+        half = settings.probed_terms // 2
+        distinct = distinct[:half] + sorted(distinct[half:], key=len, reverse=True)[:half]
     found = []
     for term in distinct:
         uids, frequencies = snap.postings(term)

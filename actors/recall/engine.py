@@ -47,8 +47,9 @@ def recall(
         watch.lap("cut")
     stages.selection = _select(snap, query, stages, watch)
     sources = wire.source_facts(snap, query, stages, settings)
-    results = wire.results(snap, query, stages, sources.shown)
-    entities = wire.entities(snap, query, stages)
+    names = wire.entity_names(snap, query, stages.selection.bodies)
+    results = wire.results(query, stages, names, sources.shown)
+    entities = wire.entities(query, names)
     chunks = wire.chunks(snap, query, stages, settings)
     watch.lap("answer")
     timings = watch.timings()
@@ -131,8 +132,9 @@ def _search(
         if watch.left() < settings.temporal_seconds:
             stages.skipped.append("temporal")
         else:
+            others = [hits.uids for hits in stages.arms.values()]
             stages.arms["temporal"] = temporal(
-                snap, query.window, vector, stages.k, stages.allowed, settings, trust=known
+                snap, query.window, vector, stages.k, stages.allowed, settings, others, trust=known
             )
         stages.seconds["temporal"] = watch.lap("temporal")
     return keyword
@@ -157,14 +159,13 @@ def _rank(
         stages.ranking = Ranking(alone.uids, alone.scores)
         watch.lap("fusion")
         return
-    limit, heads = settings.candidates, settings.neighbour_heads
+    limit, heads = settings.candidates(query.budget), settings.neighbour_heads
     affordable = watch.left() / settings.late_seconds_each
     if affordable < limit + 4 * heads:
         stages.skipped.append("late interaction")
         limit, heads = max(1, min(limit, int(affordable))), 0
     if affordable <= 0:
-        kept = stages.fused.uids[: settings.candidates]
-        stages.ranking = Ranking(kept, stages.fused.scores[: len(kept)])
+        stages.ranking = Ranking(stages.fused.uids, stages.fused.scores)
         watch.lap("fusion")
         return
     uids = candidates(stages.fused, snap.columns, stages.allowed, limit, heads)
@@ -178,7 +179,14 @@ def _rank(
     lifted = boosts(snap.columns, uids, query.now, query.window, settings)
     final = score(found, blended(settings.weights, query.unknown_share)) * lifted.product()
     order = np.argsort(-final, kind="stable")
-    stages.ranking = Ranking(uids[order], final[order], found, lifted, uids)
+    ranked, final = uids[order], final[order]
+    # What the fused list holds beyond the candidates still fills a large token budget, below all that was scored.
+    rest = uids[np.minimum(np.searchsorted(uids, stages.fused.uids), len(uids) - 1)] != stages.fused.uids
+    tail, shares = stages.fused.uids[rest], stages.fused.scores[rest]
+    if len(tail):
+        ranked = np.concatenate([ranked, tail])
+        final = np.concatenate([final, final[-1] * shares / (shares[0] * 1.0001)])
+    stages.ranking = Ranking(ranked, final, found, lifted, uids)
     watch.lap("rank")
 
 

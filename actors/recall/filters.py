@@ -121,7 +121,7 @@ def group_filter(source: TagSource, groups: Sequence[Mapping[str, Any]], setting
             return [(tag,) for tag in dict.fromkeys(tags)]
         if known is None:
             known = [(tag, trigrams(tag)) for tag, _ in source.all_tags()]
-        return [fuzzy(tag, known, settings.tag_similarity) for tag in dict.fromkeys(tags)]
+        return [fuzzy(tag, known, settings) for tag in dict.fromkeys(tags)]
 
     def node(value: Any, depth: int) -> Bools:
         left[0] -= 1
@@ -203,12 +203,18 @@ def trigrams(text: str) -> frozenset[str]:
     return frozenset(word[i : i + 3] for word in padded for i in range(len(word) - 2))
 
 
-def fuzzy(tag: str, known: Sequence[tuple[str, frozenset[str]]], floor: float) -> tuple[str, ...]:
-    """The known tags whose trigram sets are at least `floor` alike (shared over all), the tag's own spelling first."""
+def fuzzy(tag: str, known: Sequence[tuple[str, frozenset[str]]], settings: RecallSettings) -> tuple[str, ...]:
+    """The known tags that are most like this one by trigrams (shared over all), best first.
+
+    A tag far behind the best is left out: `user:bob` shares enough with `user:alice` to pass a floor alone, and a tag is
+    a scope. None when not even the best is alike.
+    """
     mine = trigrams(tag)
-    found = [name for name, _ in known if name == tag]
-    for name, theirs in known:
-        union = len(mine | theirs)
-        if name != tag and union and len(mine & theirs) / union >= floor:
-            found.append(name)
-    return tuple(found)
+    alike = {name: 1.0 if name == tag else _shared(mine, theirs) for name, theirs in known}
+    floor = max(settings.tag_similarity, settings.tag_runner_up * max(alike.values(), default=0.0))
+    return tuple(sorted((name for name, share in alike.items() if share >= floor), key=lambda name: -alike[name]))
+
+
+def _shared(a: frozenset[str], b: frozenset[str]) -> float:
+    union = len(a | b)
+    return len(a & b) / union if union else 0.0

@@ -18,6 +18,15 @@ from recalld.actors.recall.temporal import spans
 from recalld.storage.records import CAUSED_BY, EVIDENCE, SEMANTIC, SUPERSEDES, UNKNOWN
 
 _HOUR = 3_600_000_000.0
+_ENTITY, _TEMPORAL = 5, 6
+_NAMES = {
+    SEMANTIC: "semantic",
+    CAUSED_BY: "causal",
+    SUPERSEDES: "supersedes",
+    EVIDENCE: "evidence",
+    _ENTITY: "entity",
+    _TEMPORAL: "temporal",
+}
 
 
 class Visit(NamedTuple):
@@ -40,13 +49,36 @@ class Graph(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """Steps of one kind in one hop, arrays of equal length; `gain` is weight * decay * mu."""
+    """Steps of one hop, arrays of equal length; `kinds` are link kinds of the store, or `_ENTITY` or `_TEMPORAL`."""
 
-    kind: str
-    sources: AnyInts
-    targets: AnyInts
+    sources: Ints
+    targets: Ints
+    kinds: AnyInts
     weights: Floats
-    gain: Floats
+
+
+class _Collected:
+    """Steps as they are found, joined at the end."""
+
+    def __init__(self) -> None:
+        self.sources: list[AnyInts] = []
+        self.targets: list[AnyInts] = []
+        self.kinds: list[AnyInts] = []
+        self.weights: list[Floats] = []
+
+    def add(self, sources: AnyInts, targets: AnyInts, kinds: AnyInts, weights: Floats) -> None:
+        self.sources.append(sources)
+        self.targets.append(targets)
+        self.kinds.append(kinds)
+        self.weights.append(weights)
+
+    def joined(self) -> _Steps:
+        return _Steps(
+            np.concatenate(self.sources).astype(np.int64),
+            np.concatenate(self.targets).astype(np.int64),
+            np.concatenate(self.kinds),
+            np.concatenate(self.weights).astype(np.float32),
+        )
 
 
 def graph(snap: Snapshot, seeds: Hits, k: int, allowed: Bools, settings: RecallSettings, record: bool = False) -> Graph:
@@ -58,9 +90,17 @@ def graph(snap: Snapshot, seeds: Hits, k: int, allowed: Bools, settings: RecallS
     activation[start] = np.clip(seeds.scores[: settings.graph_seeds], 0.0, 1.0)
     frontier, visits = start, list[Visit]()
     opened: set[int] = set()
+    gains = _gains(settings)
     for hop in range(1, settings.graph_hops + 1):
-        steps = _steps(snap, frontier, activation, opened, settings)
-        raised = _raise(activation, steps, allowed, settings, hop, visits if record else None)
+        steps = _steps(snap, frontier, opened, settings)
+        # Activation never grows along a path, or two causal links in a circle would feed each other.
+        reach = activation[steps.sources] * np.minimum(steps.weights * gains[steps.kinds], np.float32(1.0))
+        keep = (reach >= settings.graph_stop) & allowed[steps.targets] & (reach > activation[steps.targets])
+        if record:
+            visits += _visits(hop, steps, reach, keep)
+        targets = steps.targets[keep]
+        np.maximum.at(activation, targets, reach[keep])
+        raised = np.unique(targets)
         frontier = raised[top(activation[raised], settings.graph_frontier)]
         if len(frontier) == 0:
             break
@@ -69,103 +109,76 @@ def graph(snap: Snapshot, seeds: Hits, k: int, allowed: Bools, settings: RecallS
     return Graph(Hits(reached[best], activation[reached][best]), start, visits)
 
 
-def _raise(
-    activation: Floats, steps: list[_Steps], allowed: Bools, settings: RecallSettings, hop: int, log: list[Visit] | None
-) -> Ints:
-    """Apply one hop's steps to `activation` in place; the units it raised."""
-    if not steps:
-        return np.empty(0, np.int64)
-    sources = np.concatenate([step.sources for step in steps]).astype(np.int64)
-    targets = np.concatenate([step.targets for step in steps]).astype(np.int64)
-    gain = np.concatenate([step.gain for step in steps])
-    # Activation never grows along a path, or two causal links in a circle would feed each other.
-    reach = activation[sources] * np.minimum(gain, 1.0)
-    keep = (reach >= settings.graph_stop) & allowed[targets] & (reach > activation[targets])
-    if log is not None:
-        kinds = np.repeat([step.kind for step in steps], [len(step.targets) for step in steps])
-        weights = np.concatenate([step.weights for step in steps])
-        for i in np.flatnonzero(keep)[np.argsort(-reach[keep], kind="stable")]:
-            log.append(Visit(hop, int(sources[i]), int(targets[i]), str(kinds[i]), float(weights[i]), float(reach[i])))
-    np.maximum.at(activation, targets[keep], reach[keep])
-    return np.unique(targets[keep])
+def _gains(settings: RecallSettings) -> Floats:
+    """decay * mu by kind, float32[7]."""
+    mu = np.zeros(7, np.float32)
+    mu[[SEMANTIC, SUPERSEDES]] = settings.graph_semantic
+    mu[[CAUSED_BY, EVIDENCE]] = settings.graph_causal
+    mu[_ENTITY], mu[_TEMPORAL] = settings.graph_entity, settings.graph_temporal
+    return mu * np.float32(settings.graph_decay)
 
 
-def _steps(
-    snap: Snapshot, frontier: Ints, activation: Floats, opened: set[int], settings: RecallSettings
-) -> list[_Steps]:
-    """Every step out of the frontier, by kind."""
+def _visits(hop: int, steps: _Steps, reach: Floats, keep: Bools) -> list[Visit]:
+    """The steps that raised a unit, strongest first."""
+    order = np.flatnonzero(keep)[np.argsort(-reach[keep], kind="stable")]
+    return [
+        Visit(
+            hop,
+            int(steps.sources[i]),
+            int(steps.targets[i]),
+            _NAMES[int(steps.kinds[i])],
+            float(steps.weights[i]),
+            float(reach[i]),
+        )
+        for i in order
+    ]
+
+
+def _steps(snap: Snapshot, frontier: Ints, opened: set[int], settings: RecallSettings) -> _Steps:
+    """Every step out of the frontier: along links, through entities, to neighbours in time."""
+    found = _Collected()
     entities: dict[int, int] = {}
-    linked: list[tuple[int, AnyInts, AnyInts, Floats]] = []
     for uid in frontier.tolist():
         names, others, kinds, weights = snap.edges(uid)
         for entity in names.tolist():
             # The frontier is strongest first, so the first unit to name an entity is its strongest.
             entities.setdefault(entity, uid)
         if len(others):
-            linked.append((uid, others, kinds, weights))
-    steps = _linked_steps(linked, settings)
+            found.add(np.full(len(others), uid, np.int64), others, kinds, weights)
     fresh = [(entity, uid) for entity, uid in entities.items() if entity not in opened]
-    steps += _entity_steps(snap, fresh, opened, settings)
-    steps += _time_steps(snap, frontier, settings)
-    return steps
+    _entity_steps(snap, fresh[: settings.graph_entities], found, settings)
+    opened.update(entity for entity, _ in fresh[: settings.graph_entities])
+    _time_steps(snap, frontier, found, settings)
+    return found.joined()
 
 
-def _linked_steps(linked: list[tuple[int, AnyInts, AnyInts, Floats]], settings: RecallSettings) -> list[_Steps]:
-    if not linked:
-        return []
-    sources = np.repeat([uid for uid, *_ in linked], [len(others) for _, others, _, _ in linked])
-    targets = np.concatenate([others for _, others, _, _ in linked])
-    kinds = np.concatenate([kinds for _, _, kinds, _ in linked])
-    weights = np.concatenate([weights for *_, weights in linked]).astype(np.float32)
-    steps = []
-    for kind, name, mu in (
-        (SEMANTIC, "semantic", settings.graph_semantic),
-        (CAUSED_BY, "causal", settings.graph_causal),
-        (SUPERSEDES, "supersedes", settings.graph_semantic),
-        (EVIDENCE, "evidence", settings.graph_causal),
-    ):
-        of_kind = kinds == kind
-        if of_kind.any():
-            w = weights[of_kind]
-            gain = w * np.float32(settings.graph_decay * mu)
-            steps.append(_Steps(name, sources[of_kind], targets[of_kind], w, gain))
-    return steps
-
-
-def _entity_steps(
-    snap: Snapshot, fresh: list[tuple[int, int]], opened: set[int], settings: RecallSettings
-) -> list[_Steps]:
+def _entity_steps(snap: Snapshot, fresh: list[tuple[int, int]], found: _Collected, settings: RecallSettings) -> None:
     """Steps through shared entities. The fewer units mention an entity, the more sharing it says: the weight falls
     with the logarithm of their number, to nothing for one that is everywhere."""
     ceiling = np.log(2.0 + snap.n)
-    steps = []
-    for entity, uid in fresh[: settings.graph_entities]:
-        opened.add(entity)
+    for entity, uid in fresh:
         targets = snap.entity_uids(entity, settings.graph_entity_units)
         count = len(targets)
         if count >= settings.graph_entity_units:
             count = max(count, snap.entity_count(entity))
-        w = np.full(len(targets), max(0.0, 1.0 - np.log(max(1, count)) / ceiling), np.float32)
-        gain = w * np.float32(settings.graph_decay * settings.graph_entity)
-        steps.append(_Steps("entity", np.full(len(targets), uid, np.int64), targets, w, gain))
-    return steps
+        weight = max(0.0, 1.0 - np.log(max(1, count)) / ceiling)
+        found.add(
+            np.full(len(targets), uid, np.int64),
+            targets,
+            np.full(len(targets), _ENTITY, np.uint8),
+            np.full(len(targets), weight, np.float32),
+        )
 
 
-def _time_steps(snap: Snapshot, frontier: Ints, settings: RecallSettings) -> list[_Steps]:
+def _time_steps(snap: Snapshot, frontier: Ints, found: _Collected, settings: RecallSettings) -> None:
     """Steps to the neighbours in the thread: weight `max(0.3, 1 - hours / 24)`, none where they are days apart."""
     columns = snap.columns
-    steps = []
-    for column in (columns.prev, columns.next):
-        targets = step(column, frontier)
-        there = targets >= 0
-        sources, targets = frontier[there], targets[there]
-        here, _ = spans(columns, sources)
-        other, _ = spans(columns, targets)
-        unknown = (here == UNKNOWN) | (other == UNKNOWN)
-        apart = np.abs(here.astype(np.float64) - other.astype(np.float64)) / _HOUR
-        w = np.maximum(0.3, 1.0 - apart / settings.graph_hours).astype(np.float32)
-        w[unknown] = 0.3
-        near = unknown | (apart <= settings.graph_hours)
-        gain = w * np.float32(settings.graph_decay * settings.graph_temporal)
-        steps.append(_Steps("temporal", sources[near], targets[near], w[near], gain[near]))
-    return steps
+    targets = np.concatenate([step(columns.prev, frontier), step(columns.next, frontier)])
+    sources = np.concatenate([frontier, frontier])[targets >= 0]
+    targets = targets[targets >= 0]
+    here, other = spans(columns, sources)[0], spans(columns, targets)[0]
+    unknown = (here == UNKNOWN) | (other == UNKNOWN)
+    apart = np.abs(here.astype(np.float64) - other.astype(np.float64)) / _HOUR
+    weights = np.where(unknown, 0.3, np.maximum(0.3, 1.0 - apart / settings.graph_hours)).astype(np.float32)
+    near = unknown | (apart <= settings.graph_hours)
+    found.add(sources[near], targets[near], np.full(int(near.sum()), _TEMPORAL, np.uint8), weights[near])

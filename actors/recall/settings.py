@@ -41,7 +41,7 @@ class RecallSettings:
     bm25_k1: float = 1.2
     bm25_b: float = 0.75
     query_terms: int = 16
-    probed_terms: int = 96
+    probed_terms: int = 512
 
     # Graph arm: spreading activation.
     graph_seeds: int = 20
@@ -65,8 +65,12 @@ class RecallSettings:
 
     # Fusion and the candidate list.
     rrf_k: int = 60
-    candidates: int = 300
-    neighbour_heads: int = 100
+    candidates_low: int = 60
+    candidates_mid: int = 120
+    candidates_high: int = 300
+    """Fused units that are scored, by budget; the rest follow in fused order. With the neighbours, mid comes to about
+    250: as many again found nothing more in a bank of 3,000 units and took twice the time."""
+    neighbour_heads: int = 80
     """Candidates, best first, whose neighbours one and two away join the list."""
 
     # Late interaction.
@@ -84,7 +88,9 @@ class RecallSettings:
     proof_alpha: float = 0.05
 
     # Tags.
-    tag_similarity: float = 0.4
+    tag_similarity: float = 0.35
+    tag_runner_up: float = 0.8
+    """A fuzzy tag also takes tags this close to its best match, as a share of the best one's similarity."""
     tag_group_depth: int = 16
     tag_group_nodes: int = 256
 
@@ -97,6 +103,11 @@ class RecallSettings:
     trace_bodies: int = 50
     """Bodies fetched an arm to make a trace readable."""
     observations_checked: int = 64
+
+    def candidates(self, budget: str) -> int:
+        """Fused units that are scored for `low`, `mid` or `high`."""
+        by_budget = {"low": self.candidates_low, "mid": self.candidates_mid, "high": self.candidates_high}
+        return by_budget.get(budget, self.candidates_mid)
 
     def k(self, budget: str, n: int) -> int:
         """Candidates an arm may return for `low`, `mid` or `high`, never more than the bank holds."""

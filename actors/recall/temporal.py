@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from recalld.actors.recall.arms import Hits
+from recalld.actors.recall.arms import Hits, top
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.recall.snapshot import AnyInts, Bools, Columns, Floats, Ints, Snapshot
 from recalld.storage.records import UNKNOWN
@@ -41,28 +43,34 @@ def temporal(
     k: int,
     allowed: Bools,
     settings: RecallSettings,
+    others: Sequence[AnyInts] = (),
     trust: float = 1.0,
 ) -> Hits:
-    """Units in the window by closeness to its middle, equal ones by cosine.
+    """Units in the window by closeness to its middle, equal ones by cosine; at most k, none below the cosine floor.
 
-    At most k, those most alike the question; none below the cosine floor. `trust` (0..1) is how far the model knows
-    the query's words: what it cannot read it must not veto.
+    Of more than k units in the window those are looked at that the other arms found (`others`) and those closest to the
+    middle; where no other arm ran, those most alike the question. `trust` (0..1) is how far the model knows the query's
+    words: what it cannot read it must not veto.
     """
     begin, end = min(window), max(window)
     first, last = spans(snap.columns)
     inside = allowed & (first <= end) & (last >= begin) & (first != UNKNOWN)
-    count = int(np.count_nonzero(inside))
-    if count == 0:
+    uids = np.flatnonzero(inside)
+    if len(uids) == 0:
         return Hits.none()
     floor = settings.temporal_floor if trust > 0.5 and vector.any() else -2.0
-    if count <= k:
-        uids = np.flatnonzero(inside)
-        cosine = snap.cosine(uids, vector)
-        uids, cosine = uids[cosine >= floor], cosine[cosine >= floor]
-    else:
-        found, cosine = snap.semantic(vector, k, inside, floor)
-        keep = inside[found]
-        uids, cosine = found[keep].astype(np.int64), cosine[keep]
+    if len(uids) > k:
+        if others:
+            known = np.concatenate(others)
+            closest = uids[top(closeness(snap.columns, uids, window)[0], k)]
+            uids = np.unique(np.concatenate([known[inside[known]], closest]))
+        else:
+            uids = snap.semantic(vector, k, inside, floor)[0].astype(np.int64)
+            uids = uids[inside[uids]]
+    cosine = snap.cosine(uids, vector)
+    best = top(cosine, k)
+    best = best[cosine[best] >= floor]
+    uids, cosine = uids[best], cosine[best]
     score, _ = closeness(snap.columns, uids, window)
     order = np.lexsort((-cosine, -score))
     return Hits(uids[order], score[order])
