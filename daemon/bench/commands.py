@@ -58,7 +58,7 @@ def locomo(
         raise CommandError("--form is document, single or append.", USAGE)
     if split not in ("tune", "held", "all"):
         raise CommandError("--split is tune, held or all.", USAGE)
-    from recalld.daemon.bench import locomo as measure
+    import recalld.daemon.bench.locomo as measure
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments
 
@@ -86,7 +86,7 @@ def latency(
 
       recalld bench latency --runtime inline
     """
-    from recalld.daemon.bench import latency as measure
+    import recalld.daemon.bench.latency as measure
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments
 
@@ -113,7 +113,7 @@ def scale(
         sizes = [int(one.replace("_", "")) for one in units.split(",")]
     except ValueError:
         raise CommandError("--units is a list of numbers, such as 10000,100000.", USAGE) from None
-    from recalld.daemon.bench import scale as measure
+    import recalld.daemon.bench.scale as measure
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments
 

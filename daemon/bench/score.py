@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -71,6 +72,6 @@ def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
     ordered = sorted(milliseconds)
 
     def at(share: float) -> float:
-        return ordered[min(len(ordered) - 1, max(0, round(share * len(ordered) + 0.5) - 1))]
+        return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
     return {"p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "mean": sum(ordered) / len(ordered)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -46,8 +47,6 @@ def serve(
 
       recalld serve --set recall.max_ms=200 --set bank_memory_mb=1024
     """
-    from recalld.daemon.lifecycle import run_daemon
-
     flags: dict[str, Any] = {
         "host": host,
         "port": port,
@@ -70,17 +69,14 @@ def serve(
             out = output.console()
             out.print(output.screen(status))
             out.print("\nReady. Stop with Ctrl+C.")
-        out_flush()
+        sys.stdout.flush()
+
+    # Imported once the settings are known to be right: it takes a second, a wrong flag should not.
+    from recalld.daemon.lifecycle import run_daemon
 
     code = asyncio.run(run_daemon(settings, ready))
     if code:
         raise typer.Exit(code)
-
-
-def out_flush() -> None:
-    import sys
-
-    sys.stdout.flush()
 
 
 def assignments(pairs: list[str]) -> dict[str, str]:
