@@ -86,8 +86,8 @@ class ProcessRecord:
 
     @property
     def processes(self) -> list[Entry]:
-        """What was last recorded."""
-        return list(self._processes)
+        """What was last recorded and still runs."""
+        return [entry for entry in self._processes if watcher.alive(entry)]
 
     @property
     def watcher_pid(self) -> int | None:

@@ -89,7 +89,11 @@ class RayOptions:
 class RayHost:
     """The class behind every Ray actor: a `Host` that speaks bytes."""
 
-    def __init__(self, name: str, factory: str, kwargs: bytes, max_concurrency: int, setup: str | None) -> None:
+    def __init__(
+        self, name: str, factory: str, kwargs: bytes, max_concurrency: int, setup: str | None, path: tuple[str, ...]
+    ) -> None:
+        # Factories may live where only the driver looks: beside a script, say. Ours are found without.
+        sys.path.extend(entry for entry in path if entry not in sys.path)
         # A busy thread must not keep the event loop from the interpreter lock for the default 5 ms.
         sys.setswitchinterval(_SWITCH_SECONDS)
         if setup is not None:
@@ -289,6 +293,7 @@ class RayRuntime:
         with contextlib.suppress(Exception):
             await asyncio.wait_for(_awaited(handle.stop.remote(patience)), 2 * patience)
         await self._in_thread(lambda: _kill(handle))
+        self._stale.set()
 
     async def shutdown(self) -> None:
         """Everything we started is gone afterwards: actors (detached ones in a cluster stay), Ray, folder, watcher."""
@@ -386,7 +391,9 @@ class RayRuntime:
         if self._record is not None:
             self._record.add_folder(self._folder)
             self._record.start_watcher()
-        self._node = _lean_node(options, self._folder)
+        # Ray opens its own folder to everyone (mode 0777); inside ours (0700) nobody else gets to it.
+        inner = self._folder / "r"
+        self._node = _lean_node(options, inner)
         if self._record is not None:
             # Before the driver connects: from here on a crash leaves nothing that is not on record.
             self._record.refresh(self._roots())
@@ -395,7 +402,7 @@ class RayRuntime:
             namespace=NAMESPACE,
             log_to_driver=False,
             configure_logging=False,
-            _temp_dir=str(self._folder),
+            _temp_dir=str(inner),
         )
 
     def _roots(self) -> list[int]:
@@ -417,7 +424,12 @@ class RayRuntime:
         )
         try:
             return remote.remote(
-                spec.name, spec.factory, pack(spec.kwargs), spec.max_concurrency, self._options.worker_setup
+                spec.name,
+                spec.factory,
+                pack(spec.kwargs),
+                spec.max_concurrency,
+                self._options.worker_setup,
+                () if cluster else tuple(sys.path),
             )
         except ValueError as error:
             raise Conflict(f"An actor named {spec.name} runs already; stop it first.") from error

@@ -183,9 +183,7 @@ def _unpack_message(data: bytes) -> Any:
     if known is None:
         raise CodecError(f"Nothing here knows the message {name}; import its module, or update this node.")
     if version != known[1]:
-        raise CodecError(
-            f"Message {name} has version {version}, this side knows {known[1]}; run one version everywhere."
-        )
+        raise CodecError(f"Message {name} has version {version}, here it has {known[1]}; run one version everywhere.")
     layout = _layout(known[0])
     plain = _unpack_plain(plain_data)
     other = _unpack_marked(other_data) if other_data else []

@@ -13,6 +13,9 @@ from recalld.actors.runtime import Resolver
 from recalld.actors.wirecodec import message
 from recalld.storage.errors import BankNotFound, TooManyRequests
 
+# Stands for what a user wrote; a constant, because the frames of a traceback quote source lines.
+TEXT = "a secret sentence"
+
 
 @message(1)
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ class EchoActor:
             case Fail(kind="busy"):
                 raise TooManyRequests("Come back.", 7)
             case Fail():
-                raise KeyError("a secret sentence of the user")
+                raise KeyError(TEXT)
             case Sleep():
                 await asyncio.sleep(message.seconds)
                 self._note(f"slept {message.seconds}")
