@@ -206,8 +206,8 @@ def trigrams(text: str) -> frozenset[str]:
 def fuzzy(tag: str, known: Sequence[tuple[str, frozenset[str]]], settings: RecallSettings) -> tuple[str, ...]:
     """The known tags that are most like this one by trigrams (shared over all), best first.
 
-    A tag far behind the best is left out: `user:bob` shares enough with `user:alice` to pass a floor alone, and a tag is
-    a scope. None when not even the best is alike.
+    A tag far behind the best is left out: `user:bob` shares enough with `user:alice` to pass a floor alone, and a tag
+    is a scope. None when not even the best is alike.
     """
     mine = trigrams(tag)
     alike = {name: 1.0 if name == tag else _shared(mine, theirs) for name, theirs in known}
