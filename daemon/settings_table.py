@@ -91,7 +91,7 @@ def _row(
         "reload": reload,
     }
     # The dataclass machinery wants the field, the reader and the type checker the value it stands for.
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 SECTIONS = (

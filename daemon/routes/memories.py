@@ -8,7 +8,7 @@ from recalld.actors.retain.items import RetainItem
 from recalld.daemon.exchange import Call
 from recalld.daemon.routes.checks import uuid_parameter
 from recalld.daemon.routing import Route
-from recalld.daemon.wire import queries, requests, responses
+from recalld.daemon.wire import encoding, queries, requests, responses
 from recalld.storage.errors import Unprocessable
 
 BANK = "/v1/default/banks/{bank_id}"
@@ -20,7 +20,7 @@ async def retain(call: Call) -> dict[str, Any]:
     return await call.service.retain(
         call.tenant,
         call.bank,
-        to_items(request),
+        await encoding.in_thread_if(len(request.items) * 1024, to_items, request),
         asynchronous=request.asynchronous,
         # A synchronous call has no operation the caller could name; the service makes its own request id.
         operation_id=request.operation_id if request.asynchronous else None,

@@ -2,13 +2,16 @@
 
 The interpreter lock is not released inside one parse or one dump, so a thread alone would not help: big bodies are
 parsed with a Python-level hook (each object is a point where the lock may pass on), long lists are dumped in slices.
+The garbage collector rests meanwhile: 60,000 new objects set off full collections of 30 to 70 ms, and hold no cycles.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
+import threading
 import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -30,9 +33,7 @@ _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 async def decode(raw: bytes) -> Any:
     """A JSON value from UTF-8 bytes, strict: no NaN, no lone surrogates, no NUL characters. Raises as `json.loads`."""
-    if len(raw) < BIG:
-        return _decode(raw)
-    return await asyncio.to_thread(_decode, raw)
+    return await in_thread_if(len(raw), _decode, raw)
 
 
 def _decode(raw: bytes) -> Any:
@@ -92,4 +93,38 @@ def _gzip(raw: bytes) -> bytes:
 
 async def in_thread_if(size: int, work: Callable[..., T], *arguments: Any) -> T:
     """`work(*arguments)`, in a thread when `size` bytes of input make it long."""
-    return work(*arguments) if size < BIG else await asyncio.to_thread(work, *arguments)
+    return work(*arguments) if size < BIG else await asyncio.to_thread(_undisturbed, work, *arguments)
+
+
+def _undisturbed(work: Callable[..., T], *arguments: Any) -> T:
+    with _resting:
+        return work(*arguments)
+
+
+class _CollectorRests:
+    """Keeps the garbage collector off while at least one thread is inside."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._was_on = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._was_on = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._was_on:
+                # Everything made meanwhile is young, and the next collection would walk it all; this moves it to the
+                # oldest generation without a walk.
+                gc.freeze()
+                gc.unfreeze()
+                gc.enable()
+
+
+_resting = _CollectorRests()

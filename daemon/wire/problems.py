@@ -80,7 +80,7 @@ def _problem(error: ErrorDetails, where: str) -> dict[str, Any]:
 
 
 def short(value: Any, depth: int = 3) -> Any:
-    """A JSON value cut to what an error may repeat: few items, short texts, little nesting, nothing JSON cannot hold."""
+    """A JSON value cut to what an error may repeat: few items, short texts, little nesting, no NaN."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

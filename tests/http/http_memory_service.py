@@ -314,9 +314,7 @@ class MemoryService:
             "attachments": None,
         }
 
-    async def list_chunks(
-        self, tenant: str, bank_id: str, document_id: str, limit: int, offset: int
-    ) -> dict[str, Any]:
+    async def list_chunks(self, tenant: str, bank_id: str, document_id: str, limit: int, offset: int) -> dict[str, Any]:
         items = self._document(tenant, bank_id, document_id)
         rows = [
             {

@@ -7,7 +7,19 @@ from urllib.parse import quote
 import pytest
 from http_edge import Edge
 
-BANKS = ["мой проект", "a/b", "agent-1::chan-2::user-3", "50% off", "日本", "100%25", "a+b", "a?b#c", "x y", "main", "AND"]
+BANKS = [
+    "мой проект",
+    "a/b",
+    "agent-1::chan-2::user-3",
+    "50% off",
+    "日本",
+    "100%25",
+    "a+b",
+    "a?b#c",
+    "x y",
+    "main",
+    "AND",
+]
 MORE = ["__proto__"[2:], "..a", "e\u0301", "🙂", "a\\b", "a%2Fb", "memories", "a&b=c", "é" * 96]
 
 
@@ -48,7 +60,9 @@ async def test_bad_bank_ids_are_400_with_the_rule(edge: Edge, raw: str, rule: st
     assert edge.service.banks == {}
 
 
-@pytest.mark.parametrize("document", ["a/b/c", "chunks", "a/chunks", "x" * 600, "пример 1", "50%", "a?b", "..", "/", "a//b"])
+@pytest.mark.parametrize(
+    "document", ["a/b/c", "chunks", "a/chunks", "x" * 600, "пример 1", "50%", "a?b", "..", "/", "a//b"]
+)
 async def test_document_ids_may_hold_slashes_and_suffixes(edge: Edge, document: str) -> None:
     await edge.retain({"content": "Ana likes tea", "document_id": document})
     path = "/v1/default/banks/b/documents/" + quote(document, safe="").replace("..", "%2E%2E")

@@ -137,9 +137,7 @@ async def test_a_body_above_the_limit_is_413(start: Start) -> None:
         for _ in range(20):
             yield b" " * 65536
 
-    chunked = await edge.send(
-        "POST", BANK + "/memories", data=stream(), headers={"Content-Type": "application/json"}
-    )
+    chunked = await edge.send("POST", BANK + "/memories", data=stream(), headers={"Content-Type": "application/json"})
     assert chunked.status == 413
 
 
