@@ -251,7 +251,3 @@ class RaggedRows:
         starts = ends - counts
         total = int(ends[-1]) if len(ends) else 0
         return Gather(np.repeat((packed >> LENGTH_BITS) - starts, counts) + np.arange(total), starts, units)
-
-    def close(self) -> None:
-        self.data.close()
-        self.spans.close()

@@ -232,13 +232,14 @@ class HnswIndex:
         total = len(rows)
         if allowed is not None:
             n = len(allowed) if n is None else min(n, len(allowed))
-        admitted = int(np.count_nonzero(allowed[:n])) if allowed is not None else total
+        units = max(rows.units, 1)
+        admitted = int(np.count_nonzero(allowed[:n])) if allowed is not None else units if n is None else min(n, units)
         if k <= 0 or not admitted:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if min(admitted, total) <= self.exact_rows or graph.done == 0:
             return rows.exact(q, k, allowed, floor, n)
-        units = max(rows.units, 1)
-        fetch = max(MIN_EF, k if admitted >= units else int(k * units / admitted * 1.1) + 1)
+        # Half as many again as asked for: the last of k are found reliably only when the search looks beyond them.
+        fetch = max(MIN_EF, k + k // 2, int(k * units / admitted * 1.1) + 1)
         while fetch <= MAX_FETCH:
             found = self._from_graph(graph, q, fetch)
             if found is None:
@@ -411,8 +412,7 @@ class HnswIndex:
 
     def close(self) -> None:
         with self._background, self._writing:
-            self._rebuild = None
-            self._graph.rows.close()
+            self._rebuild = None  # searches in flight keep the old rows alive
             self._graph = _Graph(VectorRows(self.dim), _new_graph(self.dim, 0))
 
 

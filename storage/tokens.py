@@ -87,7 +87,8 @@ class TokenRows:
         return out
 
     def close(self) -> None:
-        self._rows.close()
+        """Let the memory go as soon as no reader needs it."""
+        self._rows = RaggedRows(np.int8, self.dim)
 
     def _erase(self, first: int, count: int) -> None:
         if count:

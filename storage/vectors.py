@@ -70,7 +70,7 @@ class VectorIndex(Protocol):
         """Write the index as of change `seq` or later to `folder`; a crash leaves the old or the new one."""
 
     def close(self) -> None:
-        """Let memory and files go; results already returned stay valid."""
+        """Let memory and files go as soon as no search in flight needs them."""
 
 
 class VectorRows:
@@ -80,7 +80,7 @@ class VectorRows:
         self.dim = dim
         self._rows = RaggedRows(np.float32, dim, path)
         self._owners = GrowingArray(np.uint32)
-        self._several = False  # some unit has, or had, more than one row
+        self._several = False  # a scan may meet some unit more than once
         self._summed = (0, 0)  # rows and CRC of the part of the file that is already summed
 
     def __len__(self) -> int:
@@ -117,9 +117,10 @@ class VectorRows:
     def append(self, uid: int, rows: F32) -> tuple[int, int]:
         """Give `uid` these unit rows f32[r, dim]; returns (first, count) of the rows it had before."""
         _, (old, count) = self._rows.put(uid, rows)
-        self._several |= len(rows) > 1
-        self._bury(old, count)
+        self._several |= len(rows) > 1 or count > 0
+        # New rows before the old ones go: a search in between may meet a unit twice, never miss it.
         self._owners.append(np.full(len(rows), uid, np.uint32))
+        self._bury(old, count)
         return old, count
 
     replace = append
@@ -291,10 +292,6 @@ class VectorRows:
         rows._owners.append(owners)
         return rows
 
-    def close(self) -> None:
-        self._rows.close()
-        self._owners.close()
-
 
 class ExactIndex:
     """The index of a bank small enough to scan (about 20,000 rows): always exact, never behind, nothing to repair."""
@@ -351,7 +348,7 @@ class ExactIndex:
             return None
 
     def close(self) -> None:
-        self._rows.close()
+        self._rows = VectorRows(self.dim)
 
 
 def top(uids: NDArray[Any], scores: F32, k: int, several: bool) -> Hits:
