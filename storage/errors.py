@@ -19,6 +19,7 @@
     ├── DiskFull                       507 disk_full
     ├── ModelMismatch                  409 model_mismatch
     ├── HomeInUse                      409 home_in_use
+    ├── DateParseError                 500 date_parser        (internal: recall marks its temporal arm as failed)
     └── StoreCorrupt                   500 store_corrupt
 
 The HTTP layer has no other mapping. A message never carries text from the store or from a library's exception.
@@ -133,6 +134,15 @@ class ClientClosed(RecalldError):
 class DiskFull(RecalldError):
     status, code = 507, "disk_full"
     retryable = True
+
+
+class DateParseError(RecalldError):
+    """The date words of a question could not be read because a parser broke; the other arms go on without it."""
+
+    code = "date_parser"
+
+    def __init__(self, message: str = "The date parser failed; `recalld doctor` checks it.") -> None:
+        super().__init__(message)
 
 
 class StoreCorrupt(RecalldError):

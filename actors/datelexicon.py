@@ -1,0 +1,536 @@
+"""Date words of other languages: Spanish, French, German, Italian, Portuguese, Chinese, Japanese, Korean by tables here;
+the languages of `FALLBACK` only as a gate in front of the `dateparser` library, which is imported when one opens.
+
+Texts are compared folded (`fold`): lower case, no accents, ASCII digits, each character still at its place.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from recalld.actors import dateranges as r
+from recalld.actors.dategrammar import Expression, Found
+from recalld.actors.dateranges import DAY, Anchor, Range
+
+
+class _Fold(dict[int, int]):
+    def __missing__(self, code: int) -> int:
+        character = chr(code)
+        if "\uff01" <= character <= "\uff5e":
+            character = chr(code - 0xFEE0)
+        elif code < 0x0250:
+            character = unicodedata.normalize("NFD", character)[0]
+        lower = character.lower()
+        self[code] = ord(lower) if len(lower) == 1 else code
+        return self[code]
+
+
+_FOLD: Final = _Fold()
+
+
+def fold(text: str) -> str:
+    """Lower case without accents; every character keeps its place."""
+    return text.translate(_FOLD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Language:
+    """`{u}` stands for a unit or weekday, `{n}` a number, `{m}` a month, `{d}` a day, `{y}` a year. All folded."""
+
+    near: Mapping[int, str]
+    units: Mapping[str, str]
+    weekdays: str
+    months: str
+    numbers: Mapping[str, int]
+    last: str
+    this: str
+    next: str
+    ago: str
+    trailing: str
+    day_month: str
+    month_in: str
+    year_in: str
+    since: str
+    seasons: str = ""
+    bare_weekday: str = "{u}"
+    unless: str = ""  # function words of another language that shares gate words
+
+
+_ROMANCE_DAY: Final = r"{d}(?: de| di|er)? {m}(?: (?:de|del|di) {y}| {y})?"
+
+LANGUAGES: Final[dict[str, _Language]] = {
+    "es": _Language(
+        near={-2: "anteayer|antier|antes de ayer", -1: "ayer|anoche", 0: "hoy", 2: "pasado manana"}
+        | {1: "(?<!la )(?<!esta )(?<!pasado )manana(?! por)"},
+        units={"day": "dias?", "weekend": "fin de semana|fines de semana", "week": "semanas?", "month": "mes(?:es)?"}
+        | {"year": "anos?"},
+        weekdays="lunes martes miercoles jueves viernes sabado domingo",
+        months="enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        numbers={"un": 1, "una": 1, "dos": 2, "tres": 3, "cuatro": 4, "cinco": 5, "seis": 6, "siete": 7, "ocho": 8}
+        | {"nueve": 9, "diez": 10},
+        last="{u} pasad[oa]|ultim[oa] {u}|pasad[oa] {u}",
+        this="est[ea] {u}",
+        next="{u} que viene|proxim[oa] {u}|{u} proxim[oa]",
+        ago="hace {n} {u}",
+        trailing="ultim[oa]s {n} {u}",
+        day_month=_ROMANCE_DAY,
+        month_in="(?:en|durante|desde|de) (?:el mes de )?{m}(?: (?:de |del )?{y})?",
+        year_in="(?:en|durante|desde|ano) (?:el ano )?{y}",
+        since="desde",
+        seasons="primavera verano otono invierno",
+        bare_weekday="el {u}",
+    ),
+    "fr": _Language(
+        near={-2: "avant-hier", -1: "hier", 0: "aujourd'hui|aujourd’hui", 1: "(?<!apres-)(?<!apres )demain"}
+        | {2: "apres-demain|apres demain"},
+        units={
+            "day": "jours?",
+            "weekend": "week-end|weekend",
+            "week": "semaines?",
+            "month": "mois",
+            "year": "ans?|annees?",
+        },
+        weekdays="lundi mardi mercredi jeudi vendredi samedi dimanche",
+        months="janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre",
+        numbers={"un": 1, "une": 1, "deux": 2, "trois": 3, "quatre": 4, "cinq": 5, "six": 6, "sept": 7, "huit": 8}
+        | {"neuf": 9, "dix": 10},
+        last="{u} derniere?|{u} passee?|derniere? {u}",
+        this="cet?(?:te)? {u}|{u}-ci",
+        next="{u} prochaine?|prochaine? {u}",
+        ago="il y a {n} {u}",
+        trailing="{n} derni(?:ers|eres) {u}|derni(?:ers|eres) {n} {u}",
+        day_month=_ROMANCE_DAY,
+        month_in="(?:en|depuis|au mois de|au mois d') ?{m}(?: {y})?|\\b{m} {y}",
+        year_in="(?:en|depuis|annee) {y}",
+        since="depuis",
+        seasons="printemps ete automne hiver",
+        unless=r"\b(?:ist|sind|wir|ich|das|der|und|nicht|was|ein|eine)\b",
+    ),
+    "de": _Language(
+        near={
+            -2: "vorgestern",
+            -1: "gestern",
+            0: "heute",
+            1: "(?<!guten )(?<!heute )(?<!gestern )morgen",
+            2: "ubermorgen",
+        },
+        units={
+            "day": "tag(?:en?)?",
+            "weekend": "wochenende",
+            "week": "wochen?",
+            "month": "monat(?:en?|s)?",
+            "year": "jahr(?:en?|s)?",
+        },
+        weekdays="montag dienstag mittwoch donnerstag freitag samstag|sonnabend sonntag",
+        months="januar|janner februar marz april mai juni juli august september oktober november dezember",
+        numbers={"ein": 1, "eine": 1, "einem": 1, "einer": 1, "zwei": 2, "drei": 3, "vier": 4, "funf": 5, "sechs": 6}
+        | {"sieben": 7, "acht": 8, "neun": 9, "zehn": 10},
+        last="(?:letzte[nrsm]?|vorige[nrsm]?|vergangene[nrsm]?) {u}",
+        this="diese[nrsm]? {u}",
+        next="(?:nachste[nrsm]?|kommende[nrsm]?) {u}",
+        ago="vor {n} {u}",
+        trailing="letzten {n} {u}|vergangenen {n} {u}",
+        day_month=r"{d}\.? {m}(?: {y})?",
+        month_in="(?:im|in|seit|anfang|mitte|ende) {m}(?: {y})?|\\b{m} {y}",
+        year_in="(?:im jahre?|seit|seit dem jahr) {y}",
+        since="seit",
+        seasons="fruhling|fruhjahr sommer herbst winter",
+        bare_weekday="(?:am )?{u}",
+    ),
+    "it": _Language(
+        near={
+            -2: "l'altro ieri|altroieri|ieri l'altro",
+            -1: "(?<!altro )(?<!l'altro )ieri",
+            0: "oggi",
+            1: "(?<!dopo)domani",
+        }
+        | {2: "dopodomani"},
+        units={
+            "day": "giorn[oi]",
+            "weekend": "fine settimana|weekend",
+            "week": "settiman[ae]",
+            "month": "mes[ei]",
+            "year": "ann[oi]",
+        },
+        weekdays="lunedi martedi mercoledi giovedi venerdi sabato domenica",
+        months="gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+        numbers={"un": 1, "una": 1, "due": 2, "tre": 3, "quattro": 4, "cinque": 5, "sei": 6, "sette": 7, "otto": 8}
+        | {"nove": 9, "dieci": 10},
+        last="{u} scors[oa]|{u} passat[oa]|scors[oa] {u}|ultim[oa] {u}",
+        this="quest[oa] {u}|quest'{u}",
+        next="prossim[oa] {u}|{u} prossim[oa]",
+        ago="{n} {u} fa",
+        trailing="ultim[ie] {n} {u}",
+        day_month=_ROMANCE_DAY,
+        month_in="(?:in|a|ad|da|nel mese di) {m}(?: (?:del )?{y})?|\\b{m} (?:del )?{y}",
+        year_in="(?:nel|dal|anno) {y}",
+        since="dal|da|dalla",
+        seasons="primavera estate autunno inverno",
+    ),
+    "pt": _Language(
+        near={-2: "anteontem", -1: "ontem", 0: "hoje", 1: "(?<!de )(?<!depois de )amanha", 2: "depois de amanha"},
+        units={"day": "dias?", "weekend": "fim de semana", "week": "semanas?", "month": "mes(?:es)?", "year": "anos?"},
+        weekdays=(
+            "segunda(?:-feira)? terca(?:-feira)? quarta(?:-feira)? quinta(?:-feira)? sexta(?:-feira)? sabado domingo"
+        ),
+        months="janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro",
+        numbers={"um": 1, "uma": 1, "dois": 2, "duas": 2, "tres": 3, "quatro": 4, "cinco": 5, "seis": 6, "sete": 7}
+        | {"oito": 8, "nove": 9, "dez": 10},
+        last="{u} passad[oa]|ultim[oa] {u}",
+        this="nest[ea] {u}|est[ea] {u}",
+        next="proxim[oa] {u}|{u} que vem",
+        ago="ha {n} {u}|{n} {u} atras",
+        trailing="ultim[oa]s {n} {u}",
+        day_month=_ROMANCE_DAY,
+        month_in="(?:em|desde|no mes de) {m}(?: (?:de )?{y})?|\\b{m} de {y}",
+        year_in="(?:em|desde|ano de) {y}",
+        since="desde",
+        seasons="primavera verao outono inverno",
+        bare_weekday="n[ao] {u}",
+    ),
+}
+
+Match = re.Match[str]
+Reader = Callable[[Match, Anchor], Range]
+
+
+def _step(unit: str, step: int) -> Reader:
+    """The unit `step` units ahead of the anchor's own."""
+    return lambda m, a: r.ago(unit, a.now, -step)
+
+
+def _ago(unit: str, count: Callable[[Match], int]) -> Reader:
+    return lambda m, a: r.ago(unit, a.now, count(m))
+
+
+def _trailing(unit: str, count: Callable[[Match], int]) -> Reader:
+    return lambda m, a: r.trailing("week" if unit == "weekend" else unit, a.now, count(m))
+
+
+def _named(relative: Callable[[Anchor, int, int], Range], index: int, step: int) -> Reader:
+    """Last, this or next weekday, season or month."""
+    return lambda m, a: relative(a, index, step)
+
+
+def _weekday(index: int) -> Reader:
+    return lambda m, a: r.weekday_range(a, index)
+
+
+def _compiled(language: _Language) -> tuple[re.Pattern[str], list[tuple[re.Pattern[str], Reader]]]:
+    """The gate and the rules of one language."""
+    weekdays, months = language.weekdays.split(), language.months.split()
+    seasons = language.seasons.split()
+    number = r"(?P<n>\d{1,6}|" + "|".join(sorted(language.numbers, key=len, reverse=True)) + ")"
+    day, year = r"(?P<d>0?[1-9]|[12]\d|3[01])", r"(?P<y>[12]\d{3})(?!\d)"
+    rules: list[tuple[re.Pattern[str], Reader]] = []
+
+    def add(template: str, reader: Reader, **fields: str) -> None:
+        for name, value in fields.items():
+            template = template.replace("{" + name + "}", value)
+        # A field may stand in several branches of one template, and a group has only one name.
+        seen: dict[str, int] = {}
+
+        def once(match: Match) -> str:
+            seen[match[1]] = seen.get(match[1], 0) + 1
+            return match[0] if seen[match[1]] == 1 else f"(?P<{match[1]}{seen[match[1]]}>"
+
+        template = re.sub(r"\(\?P<([a-z])>", once, template)
+        rules.append((re.compile(rf"(?<!\w)(?:{template})(?!\w)"), reader))
+
+    def field(m: Match, name: str) -> str | None:
+        return next((v for k, v in m.groupdict().items() if k.rstrip("0123456789") == name and v), None)
+
+    def count(m: Match) -> int:
+        word = field(m, "n") or "1"
+        return int(word) if word.isdigit() else language.numbers[word]
+
+    def position(names: list[str], word: str | None) -> int:
+        return next(i for i, name in enumerate(names) if re.fullmatch(name, word or ""))
+
+    any_month = "(?P<m>" + "|".join(months) + ")"
+
+    def month_day(m: Match, a: Anchor) -> Range:
+        month, number = position(months, field(m, "m")) + 1, int(field(m, "d") or 1)
+        if (given := field(m, "y")) is not None:
+            return r.day_range(r.date(int(given), month, number))
+        return r.yearless_day(a, month, number)
+
+    def month_in(m: Match, a: Anchor) -> Range:
+        month = position(months, field(m, "m")) + 1
+        given = field(m, "y")
+        return r.month_range(int(given), month) if given else r.relative_month(a, month, None)
+
+    add(language.day_month, month_day, d=day, m=any_month, y=year)
+    for unit, word in language.units.items():
+        group = f"(?:{word})"
+        add(
+            language.trailing,
+            _trailing(unit, count),
+            n=number,
+            u=group,
+        )
+        add(language.ago, _ago(unit, count), n=number, u=group)
+        for template, step in ((language.last, -1), (language.this, 0), (language.next, 1)):
+            add(template, _step(unit, step), u=group)
+    for names, relative in ((weekdays, r.relative_weekday), (seasons, r.relative_season), (months, r.relative_month)):
+        for index, name in enumerate(names):
+            number_of = index + 1 if names is months else index
+            for template, step in ((language.last, -1), (language.this, 0), (language.next, 1)):
+                add(template, _named(relative, number_of, step), u=f"(?:{name})")
+    for offset, words in sorted(language.near.items(), key=lambda item: -abs(item[0])):
+        add(words, _step("day", offset))
+    add(language.month_in, month_in, m=any_month, y=year)
+    add(language.year_in, lambda m, a: r.year_range(int(field(m, "y") or 0)), y=year)
+    for index, name in enumerate(weekdays):
+        add(language.bare_weekday, _weekday(index), u=f"(?:{name})")
+    # "an" is an English word, and a French year only where these stand before it.
+    units = [f"(?:{word})".replace("(?:ans?|", "(?:ans|(?:un |l['’])an|") for word in language.units.values()]
+    gate = "|".join(
+        [*language.near.values(), *units, *weekdays, *months, *seasons]
+        + [language.year_in.replace("{y}", r"[12]\d{3}")]
+    )
+    return re.compile(rf"(?<!\w)(?:{gate})(?!\w)"), rules
+
+
+_NUMERALS: Final = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {
+    "零": 0,
+    "两": 2,
+    "兩": 2,
+    "半": 1,
+    "数": 3,
+    "几": 3,
+    "幾": 3,
+}
+_PLACES: Final = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000, "億": 10**8, "亿": 10**8}
+
+
+def numeral(text: str) -> int:
+    """Digits or Han numerals; large places included, so that 十万 is 100,000 and not ten."""
+    if text.isascii():
+        return int(text)
+    total = section = digit = 0
+    for character in text:
+        if character.isdecimal():
+            digit = digit * 10 + int(character)
+        elif character in _NUMERALS:
+            digit = _NUMERALS[character]
+        elif _PLACES[character] >= 10_000:
+            total, section, digit = total + max(section + digit, 1) * _PLACES[character], 0, 0
+        else:
+            section, digit = section + max(digit, 1) * _PLACES[character], 0
+    return total + section + digit
+
+
+_HAN_DAYS: Final = {c: i for i, c in enumerate("一二三四五六日")} | {
+    "天": 6,
+    "月": 0,
+    "火": 1,
+    "水": 2,
+    "木": 3,
+    "金": 4,
+    "土": 5,
+}
+_KO_DAYS: Final = {c: i for i, c in enumerate("월화수목금토일")}
+_N: Final = r"(?P<n>[0-9〇零一二三四五六七八九十百千万萬億亿两兩半数几幾]{1,12})"
+_MONTH: Final = "(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九])"
+_DAY_OF_MONTH: Final = r"(?:3[01]|[12]\d|0?[1-9]|三十一?|二?十[一二三四五六七八九]?|[一二三四五六七八九])"
+_Y: Final = r"(?P<y>[12]\d{3})"
+_UNIT_WORDS: Final = {
+    "day": "天|日|일",
+    "week": "周間|週間|周|週|星期|個星期|个星期|礼拜|个礼拜|주일?",
+    "month": "个月|個月|か月|ヶ月|カ月|ヵ月|ケ月|개월|달",
+    "year": "年間|年|년",
+    "hour": "小时|小時|个小时|個小時|時間|시간",
+    "minute": "分钟|分鐘|分|분",
+}
+_SEASON_WORDS: Final = {c: i for i, c in enumerate("春夏秋冬")} | {"봄": 0, "여름": 1, "가을": 2, "겨울": 3}
+
+
+def _han_count(m: Match) -> int:
+    return numeral(m["n"])
+
+
+def _month_of(offset: int) -> Reader:
+    return lambda m, a: r.month_range(a.now.year + offset, numeral(m["m"]))
+
+
+def _season_of(offset: int) -> Reader:
+    return lambda m, a: r.season_range(a.now.year + offset, _SEASON_WORDS[m["s"]])
+
+
+def _weekday_of(offset: int) -> Reader:
+    """A weekday of the week `offset` weeks ahead."""
+    names = _HAN_DAYS | _KO_DAYS
+    return lambda m, a: r.day_range(r.week_range(a.now + 7 * offset * DAY)[0] + names[m["w"]] * DAY)
+
+
+def _cjk_rules() -> list[tuple[re.Pattern[str], Reader]]:
+    rules: list[tuple[re.Pattern[str], Reader]] = []
+
+    def add(pattern: str, reader: Reader) -> None:
+        rules.append((re.compile(pattern), reader))
+
+    def day(m: Match, a: Anchor) -> Range:
+        month, number = numeral(m["m"]), numeral(m["d"])
+        return r.day_range(r.date(int(m["y"]), month, number)) if m["y"] else r.yearless_day(a, month, number)
+
+    add(rf"(?:{_Y}\s*[年년]\s*)?(?P<m>{_MONTH})\s*[月월]\s*(?P<d>{_DAY_OF_MONTH})\s*(?:日|号|號|일)", day)
+    add(rf"{_Y}\s*[年년]\s*(?P<m>{_MONTH})\s*[月월]", lambda m, a: r.month_range(int(m["y"]), numeral(m["m"])))
+    years = {"前年|一昨年|おととし|재작년": -2, "去年|昨年|작년|지난해": -1, "今年|올해": 0, "明年|来年|來年|내년": 1}
+    for words, offset in years.items():
+        add(
+            rf"(?:{words})\s*の?\s*(?P<m>{_MONTH})\s*[月월](?!前|전)",
+            _month_of(offset),
+        )
+        add(
+            rf"(?:{words})\s*の?\s*(?P<s>{'|'.join(_SEASON_WORDS)})",
+            _season_of(offset),
+        )
+        add(rf"(?<!\d)(?<!万)(?:{words})", _step("year", offset))
+    for unit, words in _UNIT_WORDS.items():
+        add(
+            rf"(?:最近|过去|過去|近|ここ|この|지난|최근)\s*{_N}\s*(?:{words})(?!前|전)",
+            _trailing(unit, _han_count),
+        )
+        add(rf"{_N}\s*(?:{words})\s*(?:以前|之前|前|전)", _ago(unit, _han_count))
+        add(
+            rf"{_N}\s*(?:{words})\s*(?:以后|以後|之后|之後|后|後|뒤|후)",
+            _ago(unit, lambda m: -_han_count(m)),
+        )
+    weeks = {
+        "上上周|上上週|先々週|지지난\\s*주": -2,
+        "上个?周|上個?週|上个?星期|上個?星期|上个?礼拜|先週|지난\\s*주|저번\\s*주": -1,
+        "这个?周|這個?週|本周|本週|这个?星期|這個?星期|今週|이번\\s*주": 0,
+        "下个?周|下個?週|下个?星期|下個?星期|来週|來週|다음\\s*주": 1,
+    }
+    for words, offset in weeks.items():
+        weekday = _weekday_of(offset)
+        add(rf"(?:{words})(?:末|\s*の?週末|\s*주말|말)", _step("weekend", offset))
+        add(rf"(?:{words})\s*(?P<w>[一二三四五六日天])(?!个|個|些|直|起|定|次|本)", weekday)
+        add(rf"(?:{words})\s*の?\s*(?P<w>[月火水木金土日](?=曜)|[월화수목금토일](?=요일))(?:曜日?|요일)", weekday)
+        add(rf"(?:{words})", _step("week", offset))
+    months = {
+        "先々月|上上个月": -2,
+        "上个?月|上個月|先月|지난\\s*달|저번\\s*달": -1,
+        "这个?月|這個月|本月|今月|이번\\s*달": 0,
+    }
+    for words, offset in (months | {"下个?月|下個月|来月|來月|다음\\s*달": 1}).items():
+        add(rf"(?:{words})", _step("month", offset))
+    near = {
+        "大前天": -3,
+        "前天|一昨日|おととい|그저께|그제|엊그제": -2,
+        "昨天|昨日|昨晚|昨夜|きのう|어제|어젯밤": -1,
+        "今天|今日(?!は$)|本日|今晚|今夜|오늘": 0,
+        "明天|明日|내일": 1,
+        "后天|後天|明後日|あさって|모레": 2,
+    }
+    for words, offset in near.items():
+        add(rf"(?:{words})", _step("day", offset))
+    add(rf"(?<!\d){_Y}\s*[年년](?!前|전|以前|之前|後|后|間)", lambda m, a: r.year_range(int(m["y"])))
+    add(r"(?:周|週|星期|礼拜|禮拜)(?P<w>[一二三四五六日天])", lambda m, a: r.weekday_range(a, _HAN_DAYS[m["w"]]))
+    add(r"(?P<w>[月火水木金土日])曜", lambda m, a: r.weekday_range(a, _HAN_DAYS[m["w"]]))
+    add(r"(?P<w>[월화수목금토일])요일", lambda m, a: r.weekday_range(a, _KO_DAYS[m["w"]]))
+    add(rf"(?<![\d年])(?P<m>{_MONTH})\s*[月월](?![\d前전曜])", lambda m, a: r.relative_month(a, numeral(m["m"]), None))
+    return rules
+
+
+_RULES: Final = {name: _compiled(language) for name, language in LANGUAGES.items()}
+_CJK_GATE: Final = re.compile(
+    r"[年月日周週天晚夜曜期春夏秋冬년월일주달제늘레날해]|きのう|おととい|あさって|おととし|어제|오늘|내일|모레|요일|시간|분"
+)
+_CJK_SINCE: Final = re.compile(r"^\s*(?:以来|以來|から|부터|起|至今)")
+_CJK: Final = _cjk_rules()
+
+# Languages the rules do not know: a gate each, behind it the library. Compared in lower case with their accents, because
+# a folded `önce` is English.
+_FALLBACK_WORDS: Final = {
+    "ru": "вчера|позавчера|сегодня|завтра|назад|прошл\\w+|следующ\\w+|январ\\w+|феврал\\w+|март[ае]?|апрел\\w+|ма[йя]|июн\\w"
+    "|июл\\w|август\\w*|сентябр\\w+|октябр\\w+|ноябр\\w+|декабр\\w+",
+    "uk": "вчора|позавчора|сьогодні|тому|минул\\w+|січн\\w+|лют\\w+|берез\\w+|квіт\\w+|трав\\w+|черв\\w+|лип\\w+|серп\\w+"
+    "|верес\\w+|жовт\\w+|листопад\\w*|груд\\w+",
+    "nl": "gisteren|eergisteren|vandaag|geleden|afgelopen|vorige|januari|februari|maart|augustus",
+    "pl": "wczoraj|przedwczoraj|dzisiaj|jutro|temu|zeszł\\w+|stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia"
+    "|września|października|listopada|grudnia",
+    "sv": "igår|idag|imorgon|sedan|förra|januari|februari|augusti",
+    "tr": "dün|bugün|yarın|önce|geçen|ocak|şubat|nisan|mayıs|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık",
+    "id": "kemarin|hari ini|besok|yang lalu|minggu lalu|januari|februari|agustus|desember",
+    "ar": "أمس|اليوم|غدا|قبل|الماضي|يناير|فبراير|مارس|أبريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر",
+    "hi": "कल|आज|परसों|पहले|पिछले|जनवरी|फरवरी|मार्च|अप्रैल|मई|जून|जुलाई|अगस्त|सितंबर|अक्टूबर|नवंबर|दिसंबर",
+    "vi": "hôm qua|hôm nay|ngày mai|trước",
+    "he": "אתמול|היום|מחר|לפני",
+    "th": "เมื่อวาน|วันนี้|พรุ่งนี้|ที่แล้ว",
+}
+FALLBACK: Final = {
+    language: re.compile(words if language == "th" else rf"(?<!\w)(?:{words})(?!\w)")
+    for language, words in _FALLBACK_WORDS.items()
+}
+_ASCII_WORDS: Final = re.compile(
+    r"(?<!\w)(?:"
+    + "|".join(gate.pattern.removeprefix(r"(?<!\w)(?:").removesuffix(r")(?!\w)") for gate, _ in _RULES.values())
+    + "|"
+    + "|".join(word for words in _FALLBACK_WORDS.values() for word in words.split("|") if re.fullmatch("[a-z ]+", word))
+    + r")(?!\w)",
+    re.IGNORECASE,
+)
+
+
+def may_hold(text: str) -> bool:
+    """The gate in front of `find` and `fallback_language`: False is certain, True is not."""
+    return not text.isascii() or _ASCII_WORDS.search(text) is not None
+
+
+def find(text: str, anchor: Anchor) -> list[Expression] | None:
+    """Date expressions of the language that reads the most; None when no table's gate opens.
+
+    An expression that is no date after all (100,000 years ago) is not in the list, but it opened the gate, so that no other
+    parser is asked about it.
+    """
+    folded = fold(text)
+    opened = False
+    if not text.isascii() and _CJK_GATE.search(folded) and (found := _expressions(folded, _CJK, anchor)):
+        return [Expression(f, "since" if _CJK_SINCE.match(folded[f.end :]) else "") for f in found if f.low < f.high]
+    best: list[Expression] = []
+    most = 0
+    for name, (gate, rules) in _RULES.items():
+        language = LANGUAGES[name]
+        if not gate.search(folded) or (language.unless and re.search(language.unless, folded)):
+            continue
+        opened = True
+        found = _expressions(folded, rules, anchor)
+        # Relatives share words ("mai 2023"): the language that reads the most of the text is the right one.
+        if (covered := sum(f.end - f.start for f in found)) > most:
+            best = [Expression(f, _word_before(language, folded, f)) for f in found if f.low < f.high]
+            most = covered
+    return best if opened else None
+
+
+def _word_before(language: _Language, text: str, found: Found) -> str:
+    since = rf"(?<!\w)(?:{language.since})"
+    before = re.search(since + r"\s+(?:\w{1,4}\s+)?$", text[: found.start])
+    return "since" if before or re.match(since + r"\b", text[found.start : found.end]) else ""
+
+
+def _expressions(text: str, rules: list[tuple[re.Pattern[str], Reader]], anchor: Anchor) -> list[Found]:
+    """Matches in rule order, none overlapping; one that is no date still holds its words, with an empty range."""
+    found: list[Found] = []
+    for pattern, reader in rules:
+        for match in pattern.finditer(text):
+            if any(match.start() < f.end and f.start < match.end() for f in found):
+                continue
+            try:
+                span = reader(match, anchor)
+                valid = r.in_bounds(span)
+            except (ValueError, OverflowError, StopIteration, IndexError, KeyError):
+                valid = False
+            found.append(Found(*match.span(), *(span if valid else (anchor.now, anchor.now))))
+    return sorted(found, key=lambda f: f.start)
+
+
+def fallback_language(text: str) -> str | None:
+    """The language whose date words, unknown to the tables, are in `text`."""
+    lower = text.lower()
+    return next((language for language, gate in FALLBACK.items() if gate.search(lower)), None)

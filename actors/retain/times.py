@@ -1,0 +1,91 @@
+"""When the things a text tells of happened: its date words as absolute ranges, read from the text's own time and zone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from recalld.actors import dategrammar, datelexicon
+from recalld.actors import dateranges as r
+from recalld.actors.dategrammar import Expression
+from recalld.actors.dateranges import Anchor
+
+MAX_TEXT: Final = 20_000  # characters looked at
+
+_SENTENCE: Final = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？\n]*")
+_FUTURE: Final = re.compile(
+    r"\b(?:will|won't|going to|gonna|shall|plan(?:s|ning)?|planned|scheduled|upcoming|looking forward"
+    r"|can't wait|hope to"
+    r"|due|deadline|book(?:ed|ing)|(?:am|is|are|'m|'re|’m|’re) \w+ing|(?:i|we|they|he|she|you)['’]ll"
+    r"|need to|have to|must"
+    r"|should|remind|let's|tomorrow|next)\b",
+    re.IGNORECASE,
+)
+_PAST: Final = re.compile(
+    r"\b(?:was|were|wasn't|weren't|did|didn't|had|went|got|took|made|saw|met|gave|came|ran|bought"
+    r"|began|had|told|said|felt"
+    r"|found|lost|won|left|spent|sent|read|wrote|ate|drove|flew|rode|held|heard|taught|thought|brought"
+    r"|caught|built|chose"
+    r"|kept|led|paid|sold|slept|sang|spoke|threw|ago|yesterday|last|just \w+ed|(?!need|need|speed"
+    r"|feed)[a-z]{3,}ed)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """One date expression: `start` to `end` in µs since the epoch, both inside, the words, and their span in the text."""
+
+    start: int
+    end: int
+    words: str
+    span: tuple[int, int]
+
+
+def resolve(text: str, anchor: int, utc_offset_minutes: int = 0) -> list[EventTime]:
+    """Every date expression of `text` in order, read from `anchor` (µs) in the zone of the offset.
+
+    The readings are those of `dategrammar`. An open word (`on Friday`, `in June`, `the 31st`) leans the way its sentence
+    does: ahead (`will`, `going to`, `due`), back (`went`, `met`), or neither. Habits (`every Friday`) and borders
+    (`before June`, `until May`) name no event and give nothing; `since 2016` runs to the anchor.
+    """
+    text = text[:MAX_TEXT]
+    # All rules lean the same way within a sentence, so each is read alone; most hold no date word at all.
+    times: list[EventTime] = []
+    for sentence in _SENTENCE.finditer(text):
+        piece, shift = sentence.group(), sentence.start()
+        for one in _read(piece, anchor, utc_offset_minutes):
+            if one.word in ("every", "each", "before", "after"):
+                continue
+            found = one.found
+            low, high = found.range
+            if one.word == "since":
+                now = Anchor.at(anchor, utc_offset_minutes).now
+                high = max(r.midnight(now) + r.DAY, high)
+            if not r.in_bounds((low, high)):
+                continue
+            start, end = r.to_micros(low, utc_offset_minutes), r.to_micros(high, utc_offset_minutes) - 1
+            span = (shift + found.start, shift + found.end)
+            times.append(EventTime(start, end, text[span[0] : span[1]], span))
+    return times
+
+
+def _read(piece: str, instant: int, offset: int) -> list[Expression]:
+    english = dategrammar.may_hold(piece)
+    other = datelexicon.may_hold(piece)
+    if not english and not other:
+        return []
+    try:
+        anchor = Anchor.at(instant, offset, _lean(piece))
+    except OverflowError:
+        return []
+    found = list(dategrammar.find(piece, anchor)) if english else []
+    if other and all(one.found.weak for one in found):
+        found = datelexicon.find(piece, anchor) or found
+    return found
+
+
+def _lean(sentence: str) -> int:
+    future, past = _FUTURE.search(sentence) is not None, _PAST.search(sentence) is not None
+    return future - past
