@@ -76,6 +76,11 @@ def load(
             found.problems.append(f"{origin}: {error}")
     if not found.problems:
         found.problems += _cross_checks(Settings(**values))
+    if values.get("embedding_trust_remote_code"):
+        found.warnings.append(
+            "embedding.trust_remote_code is refused: recalld reads weights and a tokenizer, and never runs code from a "
+            "model folder. A model that needs such code must be exported to ONNX."
+        )
     for text in found.warnings:
         log.warning("%s", text)
     if warnings is not None:
@@ -199,6 +204,13 @@ def _from_environment(env: Mapping[str, str], found: _Sources) -> None:
             found.problems.append(f"{origin}: must be a whole number of at least 0, not {retries[:80]!r}")
         elif not found.values.get("operations.max_attempts", ("",))[0].startswith(ENV_PREFIX):
             found.values["operations.max_attempts"] = (origin, int(retries) + 1)
+    if provider := env.get(ALIAS_PREFIX + "LLM_PROVIDER", "").strip().lower():
+        if provider == "none":
+            found.values.setdefault("extraction.provider", (ALIAS_PREFIX + "LLM_PROVIDER", "none"))
+        else:
+            found.warnings.append(
+                f"{ALIAS_PREFIX}LLM_PROVIDER={provider[:40]} is not used: facts are made by {ENV_PREFIX}EXTRACTION_PROVIDER."
+            )
     for variable in sorted(env):
         if variable.startswith(ENV_PREFIX) and variable not in variables and variable not in OWN_VARIABLES:
             if _SERVICE_LINK.match(env[variable]) or "_SERVICE_" in variable:

@@ -22,8 +22,8 @@ async def retain(call: Call) -> dict[str, Any]:
         call.bank,
         await encoding.in_thread_if(len(request.items) * 1024, to_items, request),
         asynchronous=request.asynchronous,
-        # A synchronous call has no operation the caller could name; the service makes its own request id.
-        operation_id=request.operation_id if request.asynchronous else None,
+        # Of a synchronous call it is the request id alone: a repeat stores nothing twice, and no operation shows.
+        operation_id=request.operation_id,
     )
 
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 BIG = 64 * 1024
 """Bytes from which work leaves the event loop's thread: about a millisecond of parsing or compressing."""
 SLICE = 100
-MAX_DIGITS = 400
+MAX_DIGITS = 21
 
 # Escapes that could give a NUL or half of a surrogate pair; both rare, so most bodies are not walked twice.
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
@@ -52,9 +52,9 @@ def _refuse(word: str) -> Any:
 
 
 def _whole(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise ValueError(f"a number has more than {MAX_DIGITS} digits")
-    return int(text)
+    if len(text) <= MAX_DIGITS and -(2**63) <= (value := int(text)) < 2**64:
+        return value
+    raise ValueError("a whole number does not fit 64 bits")
 
 
 async def encode(value: Any) -> bytes:

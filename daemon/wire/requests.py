@@ -14,6 +14,7 @@ from recalld.storage.errors import BadRequest, Unprocessable
 from recalld.storage.records import NETWORK_NAMES
 
 MAX_ID_CHARS = 4096
+MAX_TOKENS = 2**31 - 1
 MAX_GROUP_DEPTH = 24
 _WORD = re.compile(r"\w")
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -119,6 +120,8 @@ class RetainRequest(RequestModel):
 
     def check(self) -> None:
         """Rules that answer 400 or a plain 422 rather than a validation list."""
+        if self.operation_id and len({item.strategy for item in self.items}) > 1:
+            raise BadRequest("operation_id names one operation, but the items name several strategies; leave it out.")
         for number, item in enumerate(self.items):
             if item.update_mode == "append" and item.document_id is None:
                 raise BadRequest(f"items[{number}]: update_mode 'append' needs a document_id to append to.")
@@ -211,16 +214,16 @@ def plain_groups(value: Any) -> list[dict[str, Any]]:
 
 
 class EntityIncludeOptions(RequestModel):
-    max_tokens: int = Field(500, ge=0)
+    max_tokens: int = Field(500, ge=0, le=MAX_TOKENS)
 
 
 class ChunkIncludeOptions(RequestModel):
-    max_tokens: int = Field(8192, ge=0)
+    max_tokens: int = Field(8192, ge=0, le=MAX_TOKENS)
 
 
 class SourceFactsIncludeOptions(RequestModel):
-    max_tokens: int = Field(4096, ge=-1)
-    max_tokens_per_observation: int = Field(-1, ge=-1)
+    max_tokens: int = Field(4096, ge=-1, le=MAX_TOKENS)
+    max_tokens_per_observation: int = Field(-1, ge=-1, le=MAX_TOKENS)
 
 
 class IncludeOptions(RequestModel):
@@ -268,7 +271,7 @@ class RecallRequest(RequestModel):
     types: list[str] | None = None
     prefer_observations: bool | None = None
     budget: Literal["low", "mid", "high"] = "mid"
-    max_tokens: int = Field(4096, ge=0)
+    max_tokens: int = Field(4096, ge=0, le=MAX_TOKENS)
     trace: bool = False
     query_timestamp: str | None = None
     include: IncludeOptions | None = None

@@ -59,6 +59,12 @@ async def test_append_without_a_document_is_400(edge: Edge) -> None:
     assert answer.status == 400 and "document_id" in answer.detail and "items[0]" in answer.detail
 
 
+async def test_one_operation_id_for_several_strategies_is_400(edge: Edge) -> None:
+    items = [{"content": "x", "strategy": "a"}, {"content": "y", "strategy": "b"}]
+    answer = await edge.retain(*items, operation_id="0b9ab6d4-7b2f-4a34-8d3c-111111111111", **{"async": True})
+    assert answer.status == 400 and "strategies" in answer.detail
+
+
 async def test_attachments_are_422_with_a_sentence(edge: Edge) -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
     answer = await edge.retain({"content": [{"type": "text", "text": "see"}, image]})
@@ -118,6 +124,8 @@ async def test_odd_queries_are_answered(edge: Edge, query: str) -> None:
         {"budget": "huge"},
         {"max_tokens": -1},
         {"max_tokens": 1.5},
+        {"max_tokens": 2**40},
+        {"max_tokens": 2**70},
         {"tags_match": "some"},
         {"tags": ["a"], "tag_groups": [{"tags": ["b"]}]},
         {"tag_groups": [{"xor": []}]},

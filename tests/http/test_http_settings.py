@@ -109,6 +109,19 @@ def test_their_retries_become_our_attempts() -> None:
     )
 
 
+def test_code_of_a_model_folder_is_refused_and_explained() -> None:
+    warnings: list[str] = []
+    load({"HINDSIGHT_API_EMBEDDINGS_LOCAL_TRUST_REMOTE_CODE": "true"}, warnings=warnings)
+    assert len(warnings) == 1 and "never runs code" in warnings[0]
+
+
+def test_their_provider_none_switches_extraction_off() -> None:
+    assert load({"HINDSIGHT_API_LLM_PROVIDER": "none"}).extraction_provider == "none"
+    warnings: list[str] = []
+    assert load({"HINDSIGHT_API_LLM_PROVIDER": "openai"}, warnings=warnings).extraction_provider == "local"
+    assert "LLM_PROVIDER" in warnings[0]
+
+
 def test_every_default_obeys_its_own_rule() -> None:
     env = {row.variable: str(row.default) for row in SETTINGS if row.default is not None and row.type != "list"}
     assert load(env) == Settings()
