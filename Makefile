@@ -24,8 +24,10 @@ ARGS ?=
 # The first interpreter that is new enough and can build both a virtual environment and a C++ extension.
 PYTHON ?=
 CANDIDATES := python3 python3.12 python3.11 python3.13 python3.14 python
+# Releases that every dependency has wheels for come first, newer ones only when there is no other.
 USABLE := import ensurepip, os, sys, sysconfig, venv; \
-  sys.exit(not (sys.version_info >= (3, 11) and os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h"))))
+  header = os.path.join(sysconfig.get_paths()["include"], "Python.h"); \
+  sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, int(sys.argv[1])) and os.path.exists(header)))
 
 help:
 	@sed -n 's/^#   /  /p' Makefile
@@ -57,9 +59,9 @@ $(VENV)/run.stamp: pyproject.toml
 	@set -e; \
 	if ! $(BIN)/python -c "import pip" 2>/dev/null; then \
 	  chosen=""; \
-	  for candidate in $(if $(PYTHON),$(PYTHON),$(CANDIDATES)); do \
-	    if "$$candidate" -c '$(USABLE)' 2>/dev/null; then chosen="$$candidate"; break; fi; \
-	  done; \
+	  for newest in 13 99; do for candidate in $(if $(PYTHON),$(PYTHON),$(CANDIDATES)); do \
+	    if [ -z "$$chosen" ] && "$$candidate" -c '$(USABLE)' $$newest 2>/dev/null; then chosen="$$candidate"; fi; \
+	  done; done; \
 	  if [ -z "$$chosen" ]; then \
 	    echo "No usable Python found. recalld needs Python 3.11 or newer with venv and its C headers" >&2; \
 	    echo "(on Debian and Ubuntu: the packages python3-venv and python3-dev). Or say: make PYTHON=/path/to/python3" >&2; exit 1; \
