@@ -62,6 +62,7 @@ class ChunksExtractor:
     """Mode `chunks`: the fact is the chunk; only entities the caller gave."""
 
     def extract(self, chunk: ExtractionInput) -> list[Fact]:
+        from recalld.actors.retain.entities import deduplicated
         from recalld.actors.retain.stance import is_question, trust_of
         from recalld.actors.retain.turns import single_speaker
 
@@ -72,7 +73,7 @@ class ChunksExtractor:
             Fact(
                 text=text,
                 speaker=single_speaker(text) or chunk.speaker_hint,
-                entities=chunk.extra_entities,
+                entities=deduplicated(chunk.extra_entities),
                 question=is_question(text),
                 trust=trust_of(text),
             )

@@ -51,6 +51,7 @@ NEVER_NAMES = _words(
 
 SENTENCE_OPENERS = _words(
     """
+    nature yoga dance art winning pets books cheer
     anything appreciate long way family life things wanna enjoy believe crazy together little such moments
     especially best lucky pretty thankfully hard tough feels chat yum anytime home impressive lots want change
     people cute makes whenever proud ha hah yea count small mixed anyways mmm ouch oops oof bummer aw awww woo

@@ -74,11 +74,8 @@ def test_a_composed_and_a_decomposed_name_are_one() -> None:
 
 
 def test_names_far_behind_the_models_window_are_found() -> None:
-    text = (
-        "the water ran over the floor of the hall and nobody saw it . " * 120
-        + "Robert Chen works at Siemens in Munich."
-    )
-    assert found(text) == {"Robert Chen": "PERSON", "Siemens": "ORG", "Munich": "LOCATION"}
+    text = "the water ran over the floor of the hall and nobody saw it . " * 120 + "Robert Chen lives in Munich."
+    assert found(text) == {"Robert Chen": "PERSON", "Munich": "LOCATION"}
 
 
 def test_without_the_model_the_rules_still_name(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
