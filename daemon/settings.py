@@ -206,10 +206,11 @@ def _from_environment(env: Mapping[str, str], found: _Sources) -> None:
             found.values["operations.max_attempts"] = (origin, int(retries) + 1)
     if provider := env.get(ALIAS_PREFIX + "LLM_PROVIDER", "").strip().lower():
         if provider == "none":
-            found.values.setdefault("extraction.provider", (ALIAS_PREFIX + "LLM_PROVIDER", "none"))
+            if not found.values.get("extraction.provider", ("",))[0].startswith(ENV_PREFIX):
+                found.values["extraction.provider"] = (ALIAS_PREFIX + "LLM_PROVIDER", "none")
         else:
             found.warnings.append(
-                f"{ALIAS_PREFIX}LLM_PROVIDER={provider[:40]} is not used: facts are made by {ENV_PREFIX}EXTRACTION_PROVIDER."
+                f"{ALIAS_PREFIX}LLM_PROVIDER={provider[:40]} is not used; see {ENV_PREFIX}EXTRACTION_PROVIDER."
             )
     for variable in sorted(env):
         if variable.startswith(ENV_PREFIX) and variable not in variables and variable not in OWN_VARIABLES:

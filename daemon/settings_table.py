@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
+
+from recalld.actors.recall.settings import RecallSettings
 
 T = TypeVar("T")
 
 ENV_PREFIX = "RECALLD_"
 ALIAS_PREFIX = "HINDSIGHT_API_"
 DEFAULT_HOME = Path("~/.recalld")
+_ENGINE = RecallSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class Setting:
     aliases: tuple[str, ...] = ()
     optional: bool = False
     reload: bool = False
+    engine: str = ""
 
     @property
     def attribute(self) -> str:
@@ -77,6 +82,7 @@ def _row(
     secret: bool = False,
     alias: str | tuple[str, ...] = (),
     reload: bool = False,
+    engine: str = "",
 ) -> T:
     """Declare a row. `alias` goes without its prefix; `name` is for a dotted name that breaks the rule of sections."""
     aliases = (alias,) if isinstance(alias, str) else alias
@@ -89,9 +95,18 @@ def _row(
         "secret": secret,
         "aliases": tuple(ALIAS_PREFIX + one for one in aliases),
         "reload": reload,
+        "engine": engine,
     }
     # The dataclass machinery wants the field, the reader and the type checker the value it stands for.
     return field(default=default, metadata=metadata, repr=not secret)
+
+
+def _engine(
+    path: str, help: str, minimum: float | None, maximum: float | None, *, alias: str | tuple[str, ...] = ()
+) -> Any:
+    """Declare a row of the recall engine: `path` is a field of `RecallSettings`, whose default is the row's."""
+    default = attrgetter(path)(_ENGINE)
+    return _row(default, help, minimum=minimum, maximum=maximum, alias=alias, engine=path)
 
 
 SECTIONS = (
@@ -247,14 +262,14 @@ class Settings:
     recall_budget_function: str = _row(
         "fixed", "How many candidates a budget means.", choices=("fixed", "adaptive"), alias="RECALL_BUDGET_FUNCTION"
     )
-    recall_budget_fixed_low: int = _row(
-        100, "Candidates an arm at budget low.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_FIXED_LOW"
+    recall_budget_fixed_low: int = _engine(
+        "budget_low", "Candidates an arm at budget low.", 1, 10_000, alias="RECALL_BUDGET_FIXED_LOW"
     )
-    recall_budget_fixed_mid: int = _row(
-        300, "Candidates an arm at budget mid.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_FIXED_MID"
+    recall_budget_fixed_mid: int = _engine(
+        "budget_mid", "Candidates an arm at budget mid.", 1, 10_000, alias="RECALL_BUDGET_FIXED_MID"
     )
-    recall_budget_fixed_high: int = _row(
-        1000, "Candidates an arm at budget high.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_FIXED_HIGH"
+    recall_budget_fixed_high: int = _engine(
+        "budget_high", "Candidates an arm at budget high.", 1, 10_000, alias="RECALL_BUDGET_FIXED_HIGH"
     )
     recall_budget_adaptive_low: float = _row(
         0.025, "Candidates a token asked for, low.", minimum=0, maximum=10, alias="RECALL_BUDGET_ADAPTIVE_LOW"
@@ -278,20 +293,18 @@ class Settings:
         maximum=8192,
         alias="RECALL_MAX_QUERY_TOKENS",
     )
-    recall_semantic_min_similarity: float = _row(
-        0.3, "Cosine floor of the semantic arm.", minimum=-1, maximum=1, alias="SEMANTIC_MIN_SIMILARITY"
+    recall_semantic_floor: float = _engine(
+        "semantic_floor", "Cosine floor of the semantic arm.", -1, 1, alias="SEMANTIC_MIN_SIMILARITY"
     )
-    recall_temporal_min_similarity: float = _row(
-        0.1, "Cosine floor of the temporal arm.", minimum=-1, maximum=1, alias="TEMPORAL_SEMANTIC_MIN_SIMILARITY"
+    recall_temporal_floor: float = _engine(
+        "temporal_floor", "Cosine floor of the temporal arm.", -1, 1, alias="TEMPORAL_SEMANTIC_MIN_SIMILARITY"
     )
-    recall_bm25_min_score: float = _row(0.0, "Score floor of the keyword arm.", minimum=0, alias="BM25_MIN_SCORE")
-    recall_bm25_max_query_terms: int = _row(
-        16,
-        "Terms of a query the keyword arm keeps, the rarest first.",
-        minimum=1,
-        maximum=256,
-        alias="BM25_MAX_QUERY_TERMS",
+    recall_query_terms: int = _engine(
+        "query_terms", "Terms of a query the keyword arm keeps, the rarest first.", 1, 256, alias="BM25_MAX_QUERY_TERMS"
     )
+    recall_bm25_k1: float = _engine("bm25_k1", "BM25: how soon repeated terms stop counting.", 0, 10)
+    recall_bm25_b: float = _engine("bm25_b", "BM25: how much long texts are held back.", 0, 1)
+    recall_tag_similarity: float = _engine("tag_similarity", "Similarity from which a fuzzy tag matches.", 0, 1)
     recall_prefer_observations: bool = _row(
         False, "Drop facts a returned observation was built from.", alias="RECALL_PREFER_OBSERVATIONS"
     )
@@ -302,43 +315,47 @@ class Settings:
     enable_reranking: bool = _row(True, "Cross-encoder, where one is configured.", alias="ENABLE_RERANKING")
 
     # Recall: graph
-    graph_seeds: int = _row(20, "Best semantic hits the graph arm spreads from.", minimum=1, maximum=1000)
-    graph_seed_min_similarity: float = _row(
-        0.3, "Cosine floor of a seed.", minimum=-1, maximum=1, alias="GRAPH_SEED_MIN_SIMILARITY"
-    )
-    graph_hops: int = _row(2, "Hops from a seed.", minimum=1, maximum=4)
-    graph_decay: float = _row(0.5, "Activation kept a hop.", minimum=0, maximum=1)
-    graph_floor: float = _row(0.05, "Activation below which spreading stops.", minimum=0, maximum=1)
-    graph_mu_causal: float = _row(1.5, "Weight of causal edges.", minimum=0, maximum=10)
-    graph_mu_entity: float = _row(1.2, "Weight of entity edges.", minimum=0, maximum=10)
-    graph_mu_semantic: float = _row(1.0, "Weight of semantic edges.", minimum=0, maximum=10)
-    graph_mu_temporal: float = _row(0.8, "Weight of temporal edges.", minimum=0, maximum=10)
-    graph_units_per_entity: int = _row(
-        200,
+    graph_seeds: int = _engine("graph_seeds", "Best semantic hits the graph arm spreads from.", 1, 1000)
+    graph_hops: int = _engine("graph_hops", "Hops from a seed.", 1, 4)
+    graph_decay: float = _engine("graph_decay", "Activation kept a hop.", 0, 1)
+    graph_stop: float = _engine("graph_stop", "Activation below which spreading stops.", 0, 1)
+    graph_causal: float = _engine("graph_causal", "Weight (mu) of causal edges.", 0, 10)
+    graph_entity: float = _engine("graph_entity", "Weight (mu) of entity edges.", 0, 10)
+    graph_semantic: float = _engine("graph_semantic", "Weight (mu) of semantic edges.", 0, 10)
+    graph_temporal: float = _engine("graph_temporal", "Weight (mu) of temporal edges.", 0, 10)
+    graph_entity_units: int = _engine(
+        "graph_entity_units",
         "Units visited an entity, newest first.",
-        minimum=1,
-        maximum=10_000,
+        1,
+        10_000,
         alias="LINK_EXPANSION_PER_ENTITY_LIMIT",
     )
+    graph_entities: int = _engine("graph_entities", "Entities a hop may open.", 0, 1000)
+    graph_frontier: int = _engine("graph_frontier", "Units the second hop spreads from, strongest first.", 0, 1000)
+    graph_hours: float = _engine("graph_hours", "Hours beyond which neighbours are not linked in time.", 0, None)
 
     # Recall: ranking
-    rank_rrf_k: float = _row(60.0, "Constant of reciprocal rank fusion.", minimum=1, maximum=1000)
-    rank_candidates: int = _row(
-        300, "Candidates that late interaction scores.", minimum=10, maximum=5000, alias="RERANKER_MAX_CANDIDATES"
-    )
-    rank_maxsim: float = _row(1.2, "Weight of late interaction.", minimum=0, maximum=10)
-    rank_cosine: float = _row(0.2, "Weight of the cosine.", minimum=0, maximum=10)
-    rank_bm25_unit: float = _row(0.2, "Weight of the unit's BM25.", minimum=0, maximum=10)
-    rank_bm25_document: float = _row(0.2, "Weight of the document's BM25.", minimum=0, maximum=10)
-    rank_bm25_window: float = _row(0.0, "Weight of the three-turn window's BM25.", minimum=0, maximum=10)
-    rank_speaker: float = _row(0.1, "Bonus when the question names the speaker.", minimum=0, maximum=10)
-    rank_neighbour_one: float = _row(0.4, "Weight of the best neighbour one away.", minimum=0, maximum=10)
-    rank_neighbour_two: float = _row(0.4, "Weight of the best neighbour two away.", minimum=0, maximum=10)
-    rank_question_penalty: float = _row(0.0, "Taken from units that are questions.", minimum=0, maximum=10)
-    rank_recency_alpha: float = _row(0.02, "Strength of the recency boost.", minimum=0, maximum=2)
-    rank_recency_days: float = _row(365.0, "Days over which recency fades.", minimum=1)
-    rank_temporal_alpha: float = _row(0.2, "Strength of the temporal boost.", minimum=0, maximum=2)
-    rank_proof_alpha: float = _row(0.1, "Strength of the proof boost.", minimum=0, maximum=2)
+    rank_rrf_k: int = _engine("rrf_k", "Constant of reciprocal rank fusion.", 1, 1000)
+    rank_candidates_low: int = _engine("candidates_low", "Candidates scored at budget low.", 1, 5000)
+    rank_candidates_mid: int = _engine("candidates_mid", "Candidates scored at budget mid.", 1, 5000)
+    rank_candidates_high: int = _engine("candidates_high", "Candidates scored at budget high.", 1, 5000)
+    rank_neighbour_heads: int = _engine("neighbour_heads", "Candidates whose neighbours join the list.", 0, 5000)
+    rank_late_tokens: int = _engine("late_tokens", "Query tokens that take part in late interaction.", 1, 512)
+    rank_prior_units: float = _engine("prior_units", "Units that the model's token counts weigh like.", 0, None)
+    rank_maxsim: float = _engine("weights.maxsim", "Weight of late interaction.", -10, 10)
+    rank_cosine: float = _engine("weights.cosine", "Weight of the cosine.", -10, 10)
+    rank_keyword: float = _engine("weights.keyword", "Weight of the unit's BM25.", -10, 10)
+    rank_window_keyword: float = _engine("weights.window_keyword", "Weight of the BM25 of three turns.", -10, 10)
+    rank_thread_keyword: float = _engine("weights.thread_keyword", "Weight of the BM25 of the document.", -10, 10)
+    rank_speaker: float = _engine("weights.speaker", "Added when the question names the speaker.", -10, 10)
+    rank_near1: float = _engine("weights.near1", "Weight of the best neighbour one away.", -10, 10)
+    rank_near2: float = _engine("weights.near2", "Weight of the best neighbour two away.", -10, 10)
+    rank_near_keyword: float = _engine("weights.near_keyword", "Weight of the neighbours' BM25.", -10, 10)
+    rank_question: float = _engine("weights.question", "Added to units that are questions.", -10, 10)
+    rank_recency_alpha: float = _engine("recency_alpha", "Strength of the recency boost.", 0, 2)
+    rank_recency_days: float = _engine("recency_days", "Days over which recency fades.", 1, None)
+    rank_temporal_alpha: float = _engine("temporal_alpha", "Strength of the temporal boost.", 0, 2)
+    rank_proof_alpha: float = _engine("proof_alpha", "Strength of the proof boost.", 0, 2)
 
     # Store
     bank_memory_mb: int = _row(512, "Memory of open banks in MB; the least used are closed above it.", minimum=16)
@@ -426,6 +443,7 @@ def _table() -> tuple[Setting, ...]:
                 aliases=meta["aliases"],
                 optional=optional,
                 reload=meta["reload"],
+                engine=meta["engine"],
             )
         )
     return tuple(rows)

@@ -15,7 +15,8 @@ from recalld.storage.records import NETWORK_NAMES
 
 MAX_ID_CHARS = 4096
 MAX_TOKENS = 2**31 - 1
-MAX_GROUP_DEPTH = 24
+MAX_GROUP_DEPTH = 16
+MAX_GROUP_NODES = 256
 _WORD = re.compile(r"\w")
 _DATE_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DAY = 86_400_000_000
@@ -187,22 +188,25 @@ TagGroupNot.model_rebuild()
 _GROUPS: TypeAdapter[list[Any]] = TypeAdapter(list[TagGroup])
 
 
-def _depth(value: Any, limit: int) -> int:
-    """Nesting of a JSON value, counted no further than `limit`."""
-    deepest, stack = 0, [(value, 1)]
-    while stack and deepest <= limit:
-        node, depth = stack.pop()
-        deepest = max(deepest, depth)
-        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-        stack += [(child, depth + 1) for child in children if isinstance(child, (dict, list))]
-    return deepest
+def _children(node: dict[str, Any]) -> list[Any]:
+    kind = _kind(node)
+    inner = node.get(kind, [])
+    return [inner] if kind == "not" else inner if isinstance(inner, list) else []
 
 
 def shallow(value: Any) -> Any:
-    """Refuse tag groups nested deeper than any real filter, before recursion meets them."""
-    if _depth(value, 2 * MAX_GROUP_DEPTH) > 2 * MAX_GROUP_DEPTH:
-        raise ValueError(f"tag_groups may be nested at most {MAX_GROUP_DEPTH} deep")
-    return value
+    """Refuse tag groups deeper or larger than any real filter, before recursion meets them."""
+    if not isinstance(value, list):
+        return value
+    nodes, level = 0, value
+    for _ in range(MAX_GROUP_DEPTH):
+        nodes += len(level)
+        if nodes > MAX_GROUP_NODES:
+            raise ValueError(f"tag_groups may hold at most {MAX_GROUP_NODES} nodes")
+        level = [child for node in level if isinstance(node, dict) for child in _children(node)]
+        if not level:
+            return value
+    raise ValueError(f"tag_groups may be nested at most {MAX_GROUP_DEPTH} deep")
 
 
 def plain_groups(value: Any) -> list[dict[str, Any]]:

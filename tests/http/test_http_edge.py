@@ -174,7 +174,7 @@ async def _longest_stall(work: asyncio.Task[Any]) -> float:
 
 
 async def test_big_bodies_do_not_hold_the_loop() -> None:
-    items = [{"content": f"Ana likes tea {n}", "tags": ["a"]} for n in range(60_000)]
+    items = [{"content": f"Ana likes tea {n}", "tags": ["a"]} for n in range(120_000)]
     many = json.dumps({"items": items}).encode()
     text = json.dumps({"items": [{"content": 'Ana said "tea".\n' * 130_000}]}).encode()
     rows = {"items": [{"id": str(n), "text": "tea " * 20} for n in range(20_000)]}
@@ -184,8 +184,12 @@ async def test_big_bodies_do_not_hold_the_loop() -> None:
         lambda: encoding.in_thread_if(len(many), RetainRequest.model_validate, {"items": items}),
         lambda: encoding.encode(rows),
     ):
-        # 5 ms is how long one thread keeps the interpreter when another asks for it; the rest is a busy machine.
-        assert min([await _longest_stall(asyncio.create_task(work())) for _ in range(3)]) < 0.02
+        # Alone it is 6 ms, of which 5 is how long a thread keeps the interpreter when another asks for it; in one piece
+        # each of these would hold it for 70 to 300 ms. The best of a few runs keeps a busy machine out of it.
+        stalls: list[float] = []
+        while min(stalls, default=1.0) >= 0.03 and len(stalls) < 6:
+            stalls.append(await _longest_stall(asyncio.create_task(work())))
+        assert min(stalls) < 0.03, stalls
 
 
 def test_an_app_can_be_built_without_metrics() -> None:

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from recalld.actors.recall.settings import RecallSettings
 from recalld.daemon.bank_settings import BANK_SETTINGS, resolve, validate_updates
 from recalld.daemon.settings import SETTINGS, Settings, SettingsError, docs_page, load, shown
+from recalld.daemon.settings_recall import recall_settings
 from recalld.storage.errors import BadRequest
 
 
@@ -140,6 +142,23 @@ def test_names_and_variables_are_unique_and_every_row_has_help() -> None:
 def test_the_settings_page_is_made_from_the_table() -> None:
     page = Path(__file__).parents[2] / "docs" / "settings.md"
     assert page.read_text(encoding="utf-8") == docs_page(), "run: python -m recalld.daemon.settings_docs"
+
+
+def test_the_engine_gets_its_own_defaults_and_what_was_set() -> None:
+    assert recall_settings(Settings()) == RecallSettings()
+    found = load({"RECALLD_GRAPH_DECAY": "0.25", "RECALLD_RANK_NEAR1": "0.9"}, flags={"recall.query_terms": 8})
+    engine = recall_settings(found)
+    assert (engine.graph_decay, engine.weights.near1, engine.query_terms) == (0.25, 0.9, 8)
+    engine_rows = [row.engine for row in SETTINGS if row.engine]
+    assert len(engine_rows) == len(set(engine_rows)) > 35
+
+
+def test_adaptive_budgets_follow_the_tokens_asked_for() -> None:
+    bank = resolve(Settings(), {"recall_budget_function": "adaptive", "recall_budget_min": 50})
+    engine = recall_settings(Settings(), bank, 1000)
+    assert (engine.budget_low, engine.budget_mid, engine.budget_high) == (50, 75, 250)
+    fixed = recall_settings(Settings(), resolve(Settings(), {"recall_budget_fixed_mid": 200}), 1000)
+    assert (fixed.budget_low, fixed.budget_mid, fixed.budget_high) == (100, 200, 1000)
 
 
 def test_bank_fields_have_defaults_that_obey_their_rules() -> None:
