@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +16,6 @@ import typer
 
 from recalld.daemon.commands.common import (
     FAILURE,
-    UNREACHABLE,
     CommandError,
     ConfigOption,
     HomeOption,
@@ -46,14 +48,18 @@ def init(
       recalld init --home /srv/memory --partitions 64
     """
     from recalld.daemon.commands import output
-    from recalld.daemon.lifecycle import init_home
+    from recalld.storage.home import Home
 
     settings = settings_of(home, config, partitions=partitions, embedding_model=embedding_model)
+    if Home.exists(settings.home_path):
+        raise CommandError(f"{settings.home_path} is a recalld home already.", FAILURE)
+    from recalld.daemon.lifecycle import init_home
+
     made = init_home(settings)
     if as_json:
         output.print_json(made)
     else:
-        print(f"Made a home at {settings.home_path} with {made.get('partitions')} partitions.")
+        print(f"Made a home at {made['home']} with {made['partitions']} partitions for the model {made['model']}.")
 
 
 def status(
@@ -178,9 +184,9 @@ def compact(
     if as_json:
         output.print_json(done)
     else:
-        before, after = done.get("bytes_before"), done.get("bytes_after")
-        shrunk = f": {output.size(before)} -> {output.size(after)}" if before is not None and after is not None else ""
-        print(f"Compacted{shrunk}.")
+        sizes = done["partitions"].values()
+        before, after = sum(one["before"] for one in sizes), sum(one["after"] for one in sizes)
+        print(f"Compacted {len(sizes)} partitions: {output.size(before)} -> {output.size(after)}.")
 
 
 def backup(
@@ -235,26 +241,57 @@ def restore(
 
       recalld restore ~/memory-2026-05-01.recalld --home ./restored
     """
+    from recalld.daemon.archive import restore as read_back
     from recalld.daemon.commands import output
-    from recalld.daemon.lifecycle import restore_home
-    from recalld.daemon.owner import find_owner
 
     settings = settings_of(home, config)
-    owner = find_owner(settings.home_path)
-    if owner is not None:
-        raise CommandError(
-            f"A daemon (pid {owner.pid}) runs on {settings.home_path}; stop it first with: recalld stop", UNREACHABLE
-        )
-    path = file.expanduser().absolute()
-    if not path.exists():
+    target, path = settings.home_path.absolute(), file.expanduser().absolute()
+    if not path.is_file():
         raise CommandError(f"There is no file {path}.", FAILURE)
-    with output.progress("Restoring", None, quiet=as_json):
-        done = restore_home(settings, path, force=force)
+    with output.progress("Restoring", None, quiet=as_json), _set_aside(target, force):
+        done = read_back(target, path)
     if as_json:
         output.print_json(done)
     else:
-        print(f"Restored {path} into {settings.home_path}.")
+        print(f"Restored {path} into {target}.")
         note("Start it with: recalld serve")
+
+
+@contextmanager
+def _set_aside(home: Path, force: bool) -> Iterator[None]:
+    """Move what `home` holds out of the way while the block runs; it comes back when the block fails.
+
+    Raises when a process owns the home, and when it holds something and `force` was not given.
+    """
+    from recalld.storage.errors import RecalldError
+    from recalld.storage.home import Home
+
+    if not home.is_dir() or not any(home.iterdir()):
+        yield
+        return
+    try:
+        held = Home(home)
+    except RecalldError:
+        held = None  # not a home, or one whose home.json is damaged: nobody can run on it
+    if held is not None:
+        held.acquire({"pid": os.getpid(), "command": "restore"})
+    try:
+        if not force:
+            raise CommandError(f"{home} is not empty; restore into a new folder, or replace it with --force.", FAILURE)
+        if held is None and not (home / "partitions").is_dir():
+            raise CommandError(f"{home} holds other things than a recalld home; choose another folder.", FAILURE)
+        aside = home.with_name(f"{home.name}.before-restore-{os.getpid()}")
+        home.rename(aside)
+        try:
+            yield
+        except BaseException:
+            shutil.rmtree(home, ignore_errors=True)
+            aside.rename(home)
+            raise
+        shutil.rmtree(aside, ignore_errors=True)
+    finally:
+        if held is not None:
+            held.release()
 
 
 __all__ = ["backup", "compact", "doctor", "init", "restore", "status", "stop"]

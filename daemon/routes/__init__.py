@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from recalld.daemon.routes import banks, documents, memories, operations, system
+from recalld.daemon.routes import admin, banks, documents, memories, operations, system
 from recalld.daemon.routing import Route
 
 ROUTES: tuple[Route, ...] = (
     *system.ROUTES,
+    *admin.ROUTES,
     *memories.ROUTES,
     *banks.ROUTES,
     *documents.ROUTES,
