@@ -29,6 +29,8 @@ PERSON, ORG, LOCATION, PRODUCT, CONCEPT = "PERSON", "ORG", "LOCATION", "PRODUCT"
 MOST = 40
 """Names kept of one fact."""
 _LONGEST = 100
+_SMALL_LETTERS = 400
+"""A text without capitals is talk up to this length; beyond, it is word lists, logs or code, where no name is to be found."""
 
 _UPPER = "".join(c for c in map(chr, range(0x41, 0x1F00)) if c.isupper() and unicodedata.category(c) == "Lu")
 _U, _W = f"[{_UPPER}]", "[^\\W_\u1100-\u11ff\u2e80-\U0003ffff]"
@@ -136,7 +138,7 @@ def _worth_tagging(text: str) -> str:
     if _LATIN.search(text) is None:
         return ""
     if _WRITES_CAPITALS.search(text) is None:
-        return text
+        return text if len(text) <= _SMALL_LETTERS else ""
     parts: list[str] = []
     position = 0
     for start, end in sentence_spans(text):

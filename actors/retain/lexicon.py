@@ -51,39 +51,39 @@ NEVER_NAMES = _words(
 
 SENTENCE_OPENERS = _words(
     """
-    nature yoga dance art winning pets books cheer
-    anything appreciate long way family life things wanna enjoy believe crazy together little such moments
-    especially best lucky pretty thankfully hard tough feels chat yum anytime home impressive lots want change
-    people cute makes whenever proud ha hah yea count small mixed anyways mmm ouch oops oof bummer aw awww woo
-    nah lemme missed create strong thoughts takes stuff ever kids respect come hold tons blessed stories support
-    agree friends big understand gives truly wanted simple seen somewhat worries adorable jealous name time
-    books music yup y'all gimme dunno kinda add allow apply ask assume attach begin bring choose click close
-    compare complete connect consider continue copy decide define delete describe design discuss drop enter
-    explain fill follow include install join learn leave list load lower meet merge mind note open order pay
-    pick please pull push raise reach reply replace report restart return review save schedule search select
-    share sign sort speak spend split stand store submit talk teach test text think type update upload view
-    visit wake walk watch write between above below behind beyond across along among around against within
-    throughout toward towards upon unlike plenty half less fewer own former latter early late later yesterday's
-    today's tomorrow's everybody anybody nobody anyone no-one someone everywhere somewhere anywhere nowhere
-    hopefully luckily sadly suddenly eventually originally generally typically basically literally seriously
-    certainly possibly clearly obviously naturally similarly likewise moreover furthermore nevertheless
-    nonetheless otherwise hence thus accordingly consequently additionally alternatively woah whoa woohoo yay yo
-    kudos aww during congrats ugh phew yep nope haha honestly aside besides despite also actually anyway
-    although all any another as at after again almost already always apparently are avoid awesome amazing
-    absolutely agreed because before both btw build buy call can check cool could definitely did do does don't
-    each either even every everyone everything exactly except excited first finally for from fun get getting
-    give glad go going good great gonna got gotta guess had happy has have having hearing here hope how however
-    i if in indeed instead interesting is it its just keep last lately let like look looking looks love loved
-    loving make making many maybe meanwhile most move much my need never new next nice none nothing now of off
-    on once one only our out over overall perhaps perfect plus probably put read really recently remember right
-    run same say see seeing seems send set several she should show since so some something sometimes soon sounds
-    sound still stop sure take taking tell that the their then there therefore these they this those though
-    through to too try trying turns two under unfortunately until up use using usually very visited wait was we
-    well were what whatever when where whether which while who why will wish with without wonderful working
-    would yeah yes yesterday yet you your dear cheers beautiful super totally true gotcha speaking today
-    tomorrow tonight three four five six seven eight nine ten half-way added updated fixed deployed moved
-    started stopped finished met saw went bought sold made wrote called asked said told thought felt knew found
-    kept left lost paid ran sent spent took won worked lived loves likes hates prefers wants needs uses used
+    nature yoga dance art winning pets books cheer anything appreciate long way family life things wanna enjoy
+    believe crazy together little such moments especially best lucky pretty thankfully hard tough feels chat yum
+    anytime home impressive lots want change people cute makes whenever proud ha hah yea count small mixed
+    anyways mmm ouch oops oof bummer aw awww woo nah lemme missed create strong thoughts takes stuff ever kids
+    respect come hold tons blessed stories support agree friends big understand gives truly wanted simple seen
+    somewhat worries adorable jealous name time music yup y'all gimme dunno kinda add allow apply ask assume
+    attach begin bring choose click close compare complete connect consider continue copy decide define delete
+    describe design discuss drop enter explain fill follow include install join learn leave list load lower meet
+    merge mind note open order pay pick please pull push raise reach reply replace report restart return review
+    save schedule search select share sign sort speak spend split stand store submit talk teach test text think
+    type update upload view visit wake walk watch write between above below behind beyond across along among
+    around against within throughout toward towards upon unlike plenty half less fewer own former latter early
+    late later yesterday's today's tomorrow's everybody anybody nobody anyone no-one someone everywhere
+    somewhere anywhere nowhere hopefully luckily sadly suddenly eventually originally generally typically
+    basically literally seriously certainly possibly clearly obviously naturally similarly likewise moreover
+    furthermore nevertheless nonetheless otherwise hence thus accordingly consequently additionally
+    alternatively woah whoa woohoo yay yo kudos aww during congrats ugh phew yep nope haha honestly aside
+    besides despite also actually anyway although all any another as at after again almost already always
+    apparently are avoid awesome amazing absolutely agreed because before both btw build buy call can check cool
+    could definitely did do does don't each either even every everyone everything exactly except excited first
+    finally for from fun get getting give glad go going good great gonna got gotta guess had happy has have
+    having hearing here hope how however i if in indeed instead interesting is it its just keep last lately let
+    like look looking looks love loved loving make making many maybe meanwhile most move much my need never new
+    next nice none nothing now of off on once one only our out over overall perhaps perfect plus probably put
+    read really recently remember right run same say see seeing seems send set several she should show since so
+    some something sometimes soon sounds sound still stop sure take taking tell that the their then there
+    therefore these they this those though through to too try trying turns two under unfortunately until up use
+    using usually very visited wait was we well were what whatever when where whether which while who why will
+    wish with without wonderful working would yeah yes yesterday yet you your dear cheers beautiful super
+    totally true gotcha speaking today tomorrow tonight three four five six seven eight nine ten half-way added
+    updated fixed deployed moved started stopped finished met saw went bought sold made wrote called asked said
+    told thought felt knew found kept left lost paid ran sent spent took won worked lived loves likes hates
+    prefers wants needs uses used
     """
 )
 """Words that open a sentence, so that their capital is only the sentence's."""
@@ -121,7 +121,8 @@ PLACE_ENDS = _words(
 
 PERSON_STARTS = _words(
     """
-    dr mr mrs ms prof professor aunt uncle sir captain president doctor grandma grandpa
+    herr herrn frau señor señora sr sra monsieur madame mme signor signora dr mr mrs ms prof professor aunt
+    uncle sir captain president doctor grandma grandpa
     """
 )
 """First words that make a run of capitals a person."""
@@ -199,6 +200,8 @@ PEOPLES = _words(
 
 
 ING_NAMES = _words(
-    "beijing nanjing chongqing boeing ming xing jing ding ping sterling wyoming reading hastings darjeeling"
+    """
+    beijing nanjing chongqing boeing ming xing jing ding ping sterling wyoming reading hastings darjeeling
+    """
 )
 """Names that end as a participle does."""

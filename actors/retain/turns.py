@@ -46,7 +46,7 @@ _GENERIC = frozenset({"user", "human", "customer", "me", "assistant", "ai", "age
 class Turn:
     """One voice speaking once. `speaker` is the name as written ("" when unknown), `role` one of user, assistant,
     system, tool or "". `at` is its own time (microseconds, UTC) and `utc_offset_minutes` its zone, when it has one.
-    `named`: the words are remembered behind the speaker's name."""
+    `named`: the words are remembered behind the speaker's name, or behind `label` where more than it was written."""
 
     speaker: str
     role: str
@@ -54,10 +54,11 @@ class Turn:
     at: int | None = None
     utc_offset_minutes: int | None = None
     named: bool = True
+    label: str = ""
 
     def rendered(self) -> str:
         """`Speaker: text`, the form a turn is remembered in."""
-        return f"{self.speaker}: {self.text}" if self.speaker and self.named else self.text
+        return f"{self.label or self.speaker}: {self.text}" if self.speaker and self.named else self.text
 
 
 def role_of(name: str) -> str:
@@ -73,6 +74,8 @@ def is_generic(name: str) -> bool:
 def turns_of(text: str, utc_offset_minutes: int = 0) -> list[Turn] | None:
     """The turns of a text, None when it is not a conversation. Times without a zone are read in the given one."""
     stripped = text.lstrip()
+    if mail := _MAIL.match(stripped):
+        return [Turn(" ".join(mail["name"].split()), "", text.strip(), named=False)]
     if stripped[:1] in ("[", "{", ","):
         turns = _json_turns(stripped, utc_offset_minutes)
         if turns is not None:
@@ -84,6 +87,11 @@ def single_speaker(text: str) -> str:
     """The one person a text quotes as speaker; "" when there is none or more than one."""
     names = {turn.speaker for turn in turns_of(text) or [] if turn.text.strip()}
     return names.pop() if len(names) == 1 else ""
+
+
+_MAIL = re.compile(
+    r"From:[ \t]*\"?(?P<name>[^\W\d_][\w.'’ -]{0,60}?)\"?[ \t]*(?:<[^<>\n]+>)?[ \t]*\n(?:[A-Z][\w-]*:[^\n]*\n)+\s*\n"
+)
 
 
 # --- Name: text -------------------------------------------------------------------------------------------------
@@ -148,7 +156,7 @@ def _line_turns(text: str) -> list[Turn] | None:
         turns.append(Turn("", "", before))
     ends = [match.start() for match in heads[1:]] + [len(text)]
     for match, end in zip(heads, ends, strict=True):
-        name = re.sub(r"\s+", " ", match["name"]).strip()
+        name = " ".join(match["name"].split())
         turns.extend(_inline_turns(name, text[match.end() : end].strip()))
     return turns
 
@@ -177,11 +185,14 @@ def _inline_turns(name: str, body: str) -> Iterator[Turn]:
                 cuts.append(match.end())
                 names.append(match["name"])
     cuts.append(len(body))
+    bare = re.sub(r"\s*\([^()]*\)", "", name) or name
     for index, (start, end) in enumerate(pairwise(cuts)):
         piece = body[start:end].strip()
         if index:
-            piece = piece[len(names[index]) + 1 :].strip()
-        yield Turn(names[index], role_of(names[index]), piece)
+            said = piece[len(names[index]) + 1 :].strip()
+            yield Turn(names[index], role_of(names[index]), said)
+        else:
+            yield Turn(bare, role_of(bare), piece, label="" if bare == name else name)
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------

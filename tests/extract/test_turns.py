@@ -69,6 +69,17 @@ def test_a_turn_that_holds_a_colon_stays_whole() -> None:
     ]
 
 
+def test_a_title_behind_a_name_is_kept_in_the_words_and_not_in_the_name() -> None:
+    (turn,) = turns_of("Ana Ruiz (CEO): We sold Acme.") or []
+    assert (turn.speaker, turn.rendered()) == ("Ana Ruiz", "Ana Ruiz (CEO): We sold Acme.")
+
+
+def test_the_sender_of_a_mail_is_its_speaker() -> None:
+    mail = "From: Ana Ruiz <ana@acme.com>\nTo: Ben\nSubject: Pump\n\nHi Ben,\nI called Siemens."
+    (turn,) = turns_of(mail) or []
+    assert (turn.speaker, turn.rendered()) == ("Ana Ruiz", mail)
+
+
 def test_only_the_text_parts_of_a_message_speak() -> None:
     parts = [
         {"type": "text", "text": "look"},
