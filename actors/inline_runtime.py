@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from recalld.actors.hosting import Host, answer, log_unexpected
-from recalld.actors.runtime import ActorRef, ActorSpec
+from recalld.actors.runtime import ActorRef, ActorSpec, Resolver
 from recalld.actors.wirecodec import pack, unpack
 from recalld.storage.errors import Conflict, DeadlineExceeded, RecalldError, Unavailable
 
@@ -15,11 +15,13 @@ class InlineRuntime:
     """Hosts actors as plain objects; each call is a task.
 
     `strict=True` sends every message and answer through the codec, so that tests see what could not cross processes.
-    `patience` is how many seconds running calls get when an actor is stopped.
+    `patience` is how many seconds running calls get when an actor is stopped. Its actors look others up in `resolver`,
+    by default among themselves.
     """
 
-    def __init__(self, *, strict: bool = False, patience: float = 2.0) -> None:
+    def __init__(self, *, strict: bool = False, patience: float = 2.0, resolver: Resolver | None = None) -> None:
         self._strict = strict
+        self._resolver = resolver or self
         self._patience = patience
         self._hosts: dict[str, Host] = {}
         self._tasks: dict[str, set[asyncio.Task[Any]]] = {}
@@ -30,7 +32,7 @@ class InlineRuntime:
             raise Conflict(f"An actor named {spec.name} runs already; stop it first.")
         if self._strict:
             spec = ActorSpec(spec.name, spec.factory, unpack(pack(spec.kwargs)), spec.max_concurrency)
-        host = Host(spec, self)
+        host = Host(spec, self._resolver)
         self._hosts[spec.name] = host
         self._tasks.setdefault(spec.name, set())
         try:

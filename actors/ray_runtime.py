@@ -460,7 +460,9 @@ class RayRuntime:
 
     def _role(self, process: Any) -> str:
         name = self._names.get(process.pid)
-        return f"actor {name}" if name is not None else role_of(process)
+        if name is not None:
+            return f"actor {name}"
+        return role_of(process).replace(RayHost.__name__, "actor")
 
     async def _keep_record(self) -> None:
         """Follow restarts: at once when a call met a dead actor, else every few seconds."""
