@@ -84,6 +84,18 @@ class Applier:
     def thread_of(self, uid: int) -> int:
         return self._column(uid).thread
 
+    def prev_of(self, uid: int) -> int:
+        return self._column(uid).prev
+
+    def is_live(self, uid: int) -> bool:
+        return bool(self._column(uid).flags & LIVE)
+
+    def touch(self, at: int, new_document: bool = False) -> None:
+        """The write changes content at `at`: it moves the bank's last write, and its last document if one is new."""
+        self._numbers["last_write_at"] = at
+        if new_document:
+            self._numbers["last_document_at"] = at
+
     def _column(self, uid: int) -> ColumnRow:
         return ColumnRow.unpack(COLUMN_ROWS.get(self.txn, self.bank, uid))
 
@@ -125,8 +137,8 @@ class Applier:
         sequence = self._next_sequence()
         self.txn.put(keys.change(sequence), codec.pack({"b": self.bank, **summary(change)}))
 
-    def finish(self, at: int | None = None, new_document: bool = False) -> Delta:
-        """Write back counters and entities. `at`: the instant of a content write, for the bank's last write."""
+    def finish(self) -> Delta:
+        """Write back counters and entities."""
         if self._erased:
             return self.delta
         self._names.finish()
@@ -137,10 +149,6 @@ class Applier:
             "documents": self._counters.documents + self._documents,
             "entities": self._counters.entities + self._names.created,
         }
-        if at is not None:
-            fields["last_write_at"] = at
-            if new_document:
-                fields["last_document_at"] = at
         counters = dataclasses.replace(self._counters, **fields)
         if counters != self._counters:
             self.txn.put(keys.table(self.bank, keys.COUNTERS), codec.encode(counters))
@@ -185,6 +193,7 @@ class Applier:
                 anchor_assumed=unit.anchor_assumed,
                 predecessor=new.predecessor,
                 updated_at=change.at,
+                undocumented=new.undocumented,
             )
             self._put_unit(record)
             self.txn.put(keys.named(self.bank, keys.UNIT_ID, unit.id), _U32.pack(uid))
@@ -382,6 +391,16 @@ class Applier:
             if before[uid] >= 0:
                 self.txn.delete(keys.follower(self.bank, before[uid], uid))
 
+    def set_members(self, kind: int, name: bytes) -> list[int]:
+        """uids of a set, ascending."""
+        held: list[int] = []
+        for _, value in self.txn.scan(keys.containers(self.bank, kind, name)):
+            held.extend(BitMap.deserialize(bytes(value)))
+        return held
+
+    def entity_count(self) -> int:
+        return self._counters.entities + self._names.created
+
     def followers(self, uid: int) -> list[int]:
         """Units that stand directly behind `uid` in its thread."""
         return [keys.trailing_u32(key) for key, _ in self.txn.scan(keys.followers(self.bank, uid))]
@@ -414,7 +433,9 @@ class Applier:
             record = self.unit(embedding.uid)
             if record is None:
                 continue
-            self._put_unit(dataclasses.replace(record, predecessor=embedding.predecessor, updated_at=change.at))
+            before = embedding.predecessor
+            assert not isinstance(before, str), "ids are resolved to uids before a change is applied"
+            self._put_unit(dataclasses.replace(record, predecessor=before, updated_at=change.at))
             vectors[embedding.uid] = pack_vectors(embedding.vectors, embedding.scales)
             tokens[embedding.uid] = pack_tokens(embedding.token_vectors, embedding.token_ids)
         VECTOR_ROWS.replace(self.txn, self.bank, vectors)

@@ -27,18 +27,19 @@ class NewUnit:
     predecessor: int | None
     causes: tuple[int, ...] = ()
     similar: tuple[tuple[int, float], ...] = ()
+    undocumented: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """New vectors of a stored unit whose predecessor changed."""
+    """New vectors of a stored unit whose predecessor changed; a predecessor may be named by a new unit's id."""
 
     uid: int
     vectors: bytes
     scales: bytes
     token_vectors: bytes
     token_ids: bytes
-    predecessor: int | None
+    predecessor: int | str | None
 
 
 @dataclass(frozen=True, slots=True)

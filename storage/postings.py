@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
 from recalld.storage.errors import StoreCorrupt
 
 TAIL_ENTRIES = 200

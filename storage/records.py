@@ -90,8 +90,8 @@ class UnitRecord:
     predecessor: int | None = None
     updated_at: int = 0
     sources: tuple[int, ...] = ()
-    terms: tuple[str, ...] = ()
-    """The analysed terms, kept so that compaction can drop a dead unit's postings without analysing again."""
+    undocumented: bool = False
+    """Its document was made for it: the caller named none, so later turns may stand behind it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,397 @@
+"""Every message between the gateway, the shards and the workers, each with its purpose. Instants are µs, UTC.
+
+Requests between steps name things by id; an answer carries the bodies the caller asked for. Answers without a class of
+their own are plain dicts in the wire's shape, or of the fields their request lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from recalld.actors import encoder_messages
+from recalld.actors.filters import DocumentFilters, MemoryFilters, TagScope
+from recalld.actors.recall.query import RecallAnswer, RecallQuery
+from recalld.actors.wirecodec import message, register
+from recalld.storage.changes import Embedding
+from recalld.storage.records import EntityMention, PreparedUnit
+
+for _shared in (
+    RecallQuery,
+    RecallAnswer,
+    EntityMention,
+    PreparedUnit,
+    Embedding,
+    MemoryFilters,
+    DocumentFilters,
+    TagScope,
+    encoder_messages.EmbedTexts,
+    encoder_messages.EmbeddedTexts,
+    encoder_messages.ModelInfo,
+    encoder_messages.ModelDescription,
+):
+    register(_shared)
+
+
+# -- retain: gateway -> worker -> shard ------------------------------------------------------------------------------
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class RetainJob:
+    """Gateway to worker: turn items into units and commit them. Answer: the receipt as a dict.
+
+    `items` are `RetainItem.to_plain()`. `defaults` are the server's bank settings, under the bank's own overrides.
+    `operation_id` names the stored operation this carries out, if any.
+    """
+
+    tenant: str
+    bank_id: str
+    items: tuple[Any, ...]
+    request_id: str
+    now: int
+    defaults: dict[str, Any]
+    provider: str = "local"
+    operation_id: str | None = None
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class DocumentWanted:
+    """Part of a plan: a document to be written. `tail` asks for its end only (append), not for every chunk."""
+
+    document_id: str
+    tail: bool = False
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class TurnWanted:
+    """Part of a plan: undocumented text looks for the turn before it by context, tags and time."""
+
+    context: str
+    tags: tuple[str, ...]
+    mentioned_at: int
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class PlanRetain:
+    """Worker to shard: what stands where the items are to go. Answer: `RetainPlan`."""
+
+    tenant: str
+    bank_id: str
+    documents: tuple[Any, ...]
+    turns: tuple[Any, ...] = ()
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class StoredUnit:
+    """A live unit as planning needs it; `date` is YYYY-MM-DD of its event or mention, "" when unknown."""
+
+    uid: int
+    text: str
+    tags: tuple[str, ...]
+    trust: str
+    predecessor: int | None
+    date: str
+    mentioned_at: int | None = None
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    index: int
+    digest: str
+    units: tuple[Any, ...]
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """A document as stored. `revision` 0 means there is none. With `tail` only the last chunk is listed."""
+
+    document_id: str
+    revision: int
+    chunks: tuple[Any, ...]
+    chunk_count: int
+    tags: tuple[str, ...]
+    text: str | None = None
+    """The whole text, when appending to JSON needs it merged; else None."""
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class RetainPlan:
+    """Answer to `PlanRetain`: document states in order, the turn before for each turn wanted, the bank's overrides."""
+
+    documents: tuple[Any, ...]
+    turns: tuple[Any, ...]
+    overrides: dict[str, Any]
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class ChunkWrite:
+    """A chunk of the document's new state: kept from `keep` (its old index), or new with text and units by id."""
+
+    digest: str
+    glue: str = ""
+    text: str = ""
+    keep: int | None = None
+    units: tuple[str, ...] = ()
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class DocumentWrite:
+    """A document's new state. `revision` is the one the plan saw; `append` leaves stored chunks alone."""
+
+    document_id: str
+    revision: int
+    append: bool
+    chunks: tuple[Any, ...]
+    content_hash: str
+    text_length: int
+    tags: tuple[str, ...]
+    metadata: dict[str, Any]
+    params: dict[str, Any]
+    keep_text: bool = True
+    undocumented: bool = False
+    sequence: tuple[Any, ...] = ()
+    """uids (int) and new unit ids (str) in the order of the text; with `append` only what is new."""
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class CommitRetain:
+    """Worker to shard: prepared units and their documents, all or nothing. Answer: the receipt as a dict.
+
+    Answers `Superseded` when a document or a predecessor changed since the plan.
+    """
+
+    tenant: str
+    bank_id: str
+    request_id: str
+    now: int
+    model: dict[str, Any]
+    documents: tuple[Any, ...]
+    units: tuple[Any, ...]
+    embeddings: tuple[Any, ...] = ()
+    receipt: tuple[Any, ...] = ()
+    operation_id: str | None = None
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class CommitRetains:
+    """Several commits that may share a flush. Answer: a tuple with a receipt or an error for each."""
+
+    commits: tuple[Any, ...]
+
+
+# -- erasing: worker -> shard ----------------------------------------------------------------------------------------
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class EraseJob:
+    """Gateway to worker: erase a document (`document_id`) or the units of one network (None: all of them)."""
+
+    tenant: str
+    bank_id: str
+    request_id: str
+    now: int
+    document_id: str | None = None
+    network: int | None = None
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class PlanErase:
+    """Worker to shard: who must be embedded anew when these units go. Answer: `ErasePlan`."""
+
+    tenant: str
+    bank_id: str
+    document_id: str | None = None
+    network: int | None = None
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """A unit whose vectors carry the text of one that goes; `before` is the unit that will stand before it."""
+
+    uid: int
+    text: str
+    date: str
+    before: int | None
+    before_text: str
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class ErasePlan:
+    """Answer to `PlanErase`: the units as (uid lists are long) packed uint32, and their followers outside."""
+
+    uids: bytes
+    followers: tuple[Any, ...]
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class CommitErase:
+    """Worker to shard: erase, with the followers' new vectors. Answers `Superseded` when the units changed."""
+
+    tenant: str
+    bank_id: str
+    request_id: str
+    now: int
+    uids: bytes
+    embeddings: tuple[Any, ...]
+    document_id: str | None = None
+    network: int | None = None
+
+
+# -- banks and reads: gateway -> shard -------------------------------------------------------------------------------
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class PutBank:
+    """Create a bank or change its name and overrides (a None value removes one). Answer: bank as a dict."""
+
+    tenant: str
+    bank_id: str
+    request_id: str
+    now: int
+    create: bool
+    name: str | None = None
+    updates: dict[str, Any] = field(default_factory=dict)
+    reset: bool = False
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class DeleteBank:
+    """Erase a bank. Answer: {"deleted": units + entities + documents}; 0 when there is none."""
+
+    tenant: str
+    bank_id: str
+    request_id: str
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Ask for a listing or a record: `what` names a function of `actors.reads`. Answer: a dict in the wire's shape."""
+
+    what: str
+    tenant: str
+    bank_id: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class PatchDocument:
+    """Replace a document's tags, and those of its units. Answer: {}."""
+
+    tenant: str
+    bank_id: str
+    document_id: str
+    request_id: str
+    now: int
+    tags: tuple[str, ...] | None = None
+    observation_scopes: Any = None
+
+
+# -- operations: gateway -> shard ------------------------------------------------------------------------------------
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class NewOperation:
+    """An operation to store. `payload` is what it works on, packed; b"" for a parent."""
+
+    id: str
+    kind: str
+    items_count: int
+    payload: bytes = b""
+    parent: str | None = None
+    children: tuple[str, ...] = ()
+    document_id: str | None = None
+    result: dict[str, Any] = field(default_factory=dict)
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class SubmitOperations:
+    """Store operations durably, in one commit. Answer: {"created": bool}: an id that is stored already changes nothing.
+
+    Raises `OperationIdTaken` when the id names an operation of another bank or kind.
+    """
+
+    tenant: str
+    bank_id: str
+    now: int
+    operations: tuple[Any, ...]
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class ClaimOperations:
+    """Hand out up to `limit` due operations, waiting up to `wait` seconds for one. Answer: a tuple of `Claimed`."""
+
+    limit: int
+    now: int
+    wait: float = 0.0
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An operation in the claimer's hand: `processing` until it is finished or its shard restarts."""
+
+    tenant: str
+    bank_id: str
+    id: str
+    kind: str
+    attempts: int
+    payload: bytes
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class FinishOperation:
+    """Report how a claimed operation ended. `retry_at` set: back to pending until then. Answer: {}."""
+
+    tenant: str
+    bank_id: str
+    id: str
+    now: int
+    error: str | None = None
+    retry_at: int | None = None
+    receipt: tuple[Any, ...] = ()
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class ChangeOperation:
+    """Cancel, retry or delete an operation. Answer: {"operation_id"}; `NotFound`, `Conflict`."""
+
+    tenant: str
+    bank_id: str
+    id: str
+    action: str
+    now: int
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class Maintain:
+    """Ask a shard about itself or for upkeep: `what` is stats, compact, backup, release. Answer: a dict."""
+
+    what: str
+    params: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,228 @@
+"""Durable operations of a shard: stored in the bank, queued in memory, handed out bank by bank in turn.
+
+    pending -> processing -> completed | failed | cancelled
+
+The records are the truth. The queue is rebuilt from them at start, where `processing` simply becomes `pending` again:
+whoever held the operation is gone with the shard's last life, or will find its commit refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import heapq
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from functools import partial
+
+from recalld.actors.messages import ChangeOperation, Claimed, FinishOperation, SubmitOperations
+from recalld.actors.retain.commit import read_operation, settle_parent
+from recalld.storage import codec, keys
+from recalld.storage.apply import Applier
+from recalld.storage.changes import OperationErased, OperationStored
+from recalld.storage.errors import Conflict, NotFound, OperationIdTaken
+from recalld.storage.partition import Partition
+from recalld.storage.records import (
+    CANCELLED,
+    FAILED,
+    OPEN_STATES,
+    PENDING,
+    PROCESSING,
+    BankRecord,
+    OperationRecord,
+)
+
+Bank = tuple[str, str]
+PARENT_KINDS = ("batch_retain",)
+
+
+class OperationQueue:
+    """Which operations are due, per bank, served round-robin. Lives in the shard's event loop."""
+
+    def __init__(self) -> None:
+        self._ready: OrderedDict[Bank, deque[str]] = OrderedDict()
+        self._later: list[tuple[int, str, Bank]] = []
+        self._changed = asyncio.Event()
+
+    def put(self, bank: Bank, operation_id: str, due: int | None = None) -> None:
+        """Queue an operation; `due` in µs keeps it back until then."""
+        if due is not None:
+            heapq.heappush(self._later, (due, operation_id, bank))
+        else:
+            self._ready.setdefault(bank, deque()).append(operation_id)
+        self._changed.set()
+
+    def take(self, limit: int, now: int) -> list[tuple[Bank, str]]:
+        """At most `limit` due operations, one bank after the other."""
+        while self._later and self._later[0][0] <= now:
+            _, operation_id, bank = heapq.heappop(self._later)
+            self._ready.setdefault(bank, deque()).append(operation_id)
+        taken: list[tuple[Bank, str]] = []
+        while self._ready and len(taken) < limit:
+            bank, waiting = self._ready.popitem(last=False)
+            taken.append((bank, waiting.popleft()))
+            if waiting:
+                self._ready[bank] = waiting
+        return taken
+
+    def next_due(self) -> int | None:
+        return self._later[0][0] if self._later else None
+
+    def wake(self) -> None:
+        """End the waits: something fell due."""
+        self._changed.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Until something is queued, at most `seconds`."""
+        if self._ready:
+            return
+        self._changed.clear()
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def __len__(self) -> int:
+        return sum(len(waiting) for waiting in self._ready.values()) + len(self._later)
+
+
+def recover(partition: Partition, now: int) -> list[tuple[Bank, OperationRecord]]:
+    """Open operations of a partition at start, each `pending` again, parents left out."""
+    found: list[tuple[Bank, OperationRecord]] = []
+    by_bank: dict[Bank, list[str]] = {}
+    with partition.environment.read() as txn:
+        for _, value in txn.scan(keys.table(0, keys.OPEN_OPERATION)):
+            number = int.from_bytes(bytes(value), "little")
+            record = txn.get(keys.table(number, keys.BANK))
+            if record is None:
+                continue
+            bank = codec.decode(BankRecord, record)
+            by_bank.setdefault((bank.tenant, bank.bank_id), [])
+        for bank_key in by_bank:
+            number = partition.bank_number(txn, *bank_key) or 0
+            for _, value in txn.scan(keys.table(number, keys.OPERATION)):
+                operation = codec.decode(OperationRecord, value)
+                if operation.status in OPEN_STATES and operation.kind not in PARENT_KINDS:
+                    found.append((bank_key, operation))
+    for bank_key, operation in found:
+        if operation.status == PROCESSING:
+            partition.write(*bank_key, partial(_to_pending, operation=operation, now=now), frees=True)
+    found.sort(key=lambda pair: pair[1].created_at)
+    return found
+
+
+def _to_pending(applier: Applier, operation: OperationRecord, now: int) -> None:
+    applier.apply(OperationStored(dataclasses.replace(operation, status=PENDING, updated_at=now)))
+
+
+def submit(applier: Applier, request: SubmitOperations) -> dict[str, bool]:
+    """Store new operations. An id that is stored already, of the same kind, changes nothing."""
+    for new in request.operations:
+        known = read_operation(applier, new.id)
+        if known is not None:
+            if known.kind != new.kind:
+                raise OperationIdTaken(f"operation_id {new.id} already belongs to another operation.")
+            return {"created": False}
+        if applier.txn.get(keys.operation_key(0, keys.OPEN_OPERATION, new.id)) is not None:
+            raise OperationIdTaken(f"operation_id {new.id} already belongs to another bank.")
+    for new in request.operations:
+        record = OperationRecord(
+            id=new.id,
+            kind=new.kind,
+            status=PENDING,
+            created_at=request.now,
+            updated_at=request.now,
+            items_count=new.items_count,
+            document_id=new.document_id,
+            parent=new.parent,
+            children=tuple(new.children),
+            result=new.result,
+        )
+        applier.apply(OperationStored(record, new.payload))
+    return {"created": True}
+
+
+def claim(applier: Applier, bank: Bank, operation_id: str, now: int) -> Claimed | None:
+    """Take a pending operation into processing; None when it is not pending any more."""
+    operation = read_operation(applier, operation_id)
+    if operation is None or operation.status != PENDING:
+        return None
+    payload = applier.txn.get(keys.operation_key(applier.bank, keys.PAYLOAD, operation_id))
+    attempts = operation.attempts + 1
+    taken = dataclasses.replace(operation, status=PROCESSING, attempts=attempts, updated_at=now, next_retry_at=None)
+    applier.apply(OperationStored(taken))
+    settle_parent(applier, operation.parent, now)
+    return Claimed(bank[0], bank[1], operation_id, operation.kind, attempts, bytes(payload or b""))
+
+
+def finish(applier: Applier, request: FinishOperation) -> None:
+    """Store how a claimed operation ended, or put it back for another attempt."""
+    operation = read_operation(applier, request.id)
+    if operation is None or operation.status != PROCESSING:
+        return
+    if operation.cancel_requested:
+        ended = dataclasses.replace(operation, status=CANCELLED, completed_at=request.now)
+    elif request.retry_at is not None:
+        ended = dataclasses.replace(operation, status=PENDING, next_retry_at=request.retry_at, error=request.error)
+    else:
+        ended = dataclasses.replace(operation, status=FAILED, error=request.error, completed_at=request.now)
+    applier.apply(OperationStored(dataclasses.replace(ended, updated_at=request.now)))
+    settle_parent(applier, operation.parent, request.now)
+
+
+def change(applier: Applier, request: ChangeOperation, requeue: Callable[[str], None]) -> dict[str, str]:
+    """Cancel, retry or delete an operation; a parent passes it on to its children."""
+    operation = read_operation(applier, request.id)
+    if operation is None:
+        raise NotFound(f"Operation '{request.id}' not found")
+    act = {"cancel": _cancel, "retry": _retry, "delete": _delete}[request.action]
+    act(applier, operation, request.now, requeue)
+    return {"operation_id": request.id}
+
+
+def _cancel(applier: Applier, operation: OperationRecord, now: int, requeue: Callable[[str], None]) -> None:
+    if operation.status not in OPEN_STATES:
+        raise Conflict(f"Operation '{operation.id}' is already {operation.status}.")
+    for name in operation.children:
+        child = read_operation(applier, name)
+        if child is not None and child.status in OPEN_STATES:
+            _cancel(applier, child, now, requeue)
+    if operation.status == PENDING or operation.children:
+        ended = dataclasses.replace(operation, status=CANCELLED, updated_at=now, completed_at=now)
+        applier.apply(OperationStored(ended))
+        settle_parent(applier, operation.parent, now)
+    else:
+        applier.apply(OperationStored(dataclasses.replace(operation, cancel_requested=True, updated_at=now)))
+
+
+def _retry(applier: Applier, operation: OperationRecord, now: int, requeue: Callable[[str], None]) -> None:
+    deferred = operation.status == PENDING and operation.next_retry_at is not None
+    if operation.status not in (FAILED, CANCELLED) and not deferred:
+        raise Conflict(f"Operation '{operation.id}' is {operation.status}; only failed or cancelled ones are retried.")
+    for name in operation.children:
+        child = read_operation(applier, name)
+        if child is not None and child.status in (FAILED, CANCELLED):
+            _retry(applier, child, now, requeue)
+    status = PROCESSING if operation.children else PENDING
+    again = dataclasses.replace(
+        operation,
+        status=status,
+        attempts=0,
+        next_retry_at=None,
+        error=None,
+        completed_at=None,
+        cancel_requested=False,
+        updated_at=now,
+    )
+    applier.apply(OperationStored(again))
+    if not operation.children:
+        requeue(operation.id)
+
+
+def _delete(applier: Applier, operation: OperationRecord, now: int, requeue: Callable[[str], None]) -> None:
+    if operation.status in OPEN_STATES:
+        raise Conflict(f"Operation '{operation.id}' is {operation.status}; cancel it first.")
+    applier.apply(OperationErased(operation.id))
+    for name in operation.children:
+        if read_operation(applier, name) is not None:
+            applier.apply(OperationErased(name))

@@ -1,0 +1,193 @@
+"""From items to a document's new state: which chunks stay, which are new, and behind whom each unit is embedded.
+
+Pure functions. A unit is embedded behind the live unit before it in its document (or, for a turn without document,
+behind the turn before it), unless tags or trust differ: its vectors carry that text, so it must be one the same readers
+may see. Late chunking: Günther et al., "Late Chunking", arXiv 2409.04701.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from recalld.actors.messages import ChunkWrite, DocumentState, StoredChunk, StoredUnit
+from recalld.actors.retain.chunking import chunk_text
+from recalld.actors.retain.extraction import Fact
+from recalld.actors.retain.items import RetainItem
+
+GLUE = "\n"
+TURN_GAP_US = 30 * 60 * 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """An extracted fact that becomes a unit, with its item and chunk."""
+
+    id: str
+    fact: Fact
+    item: RetainItem
+    chunk: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a unit stands in its document: a stored one or a new one, and what it is embedded behind."""
+
+    unit: StoredUnit | NewFact
+    before: StoredUnit | NewFact | None
+
+    @property
+    def stale(self) -> bool:
+        """A stored unit whose vectors were made behind something else."""
+        if isinstance(self.unit, NewFact):
+            return False
+        return self.unit.predecessor != (
+            self.before.uid if isinstance(self.before, StoredUnit) else None
+        ) or isinstance(self.before, NewFact)
+
+
+@dataclass(slots=True)
+class DocumentDraft:
+    """A document being planned: its items in order, and the chunks of its new text."""
+
+    document_id: str
+    items: list[RetainItem]
+    undocumented: bool
+    append: bool
+    chunks: list[DraftChunk] = field(default_factory=list)
+    merged: bool = False
+    """An append whose text was merged with the stored text, so the whole document is written anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftChunk:
+    """One chunk of the new text. `kept` is the stored chunk with the same text, whose units stay."""
+
+    text: str
+    digest: str
+    glue: str
+    item: RetainItem
+    kept: StoredChunk | None = None
+
+
+def digest(text: str) -> str:
+    """Identity of a chunk's text: the first 32 hex digits of its sha256."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def group(items: Sequence[RetainItem], new_ids: Iterator[str]) -> list[DocumentDraft]:
+    """Items as documents, in order of first mention.
+
+    Items that name the same document fold into it. Without any name the whole call is one document; when some items
+    have names, each of the others is one of its own.
+    """
+    drafts: dict[str, DocumentDraft] = {}
+    named = any(item.document_id is not None for item in items)
+    shared = None if named or not items else next(new_ids)
+    for item in items:
+        document_id = item.document_id or shared or next(new_ids)
+        draft = drafts.get(document_id)
+        if draft is None:
+            drafts[document_id] = DocumentDraft(
+                document_id, [item], item.document_id is None, item.update_mode == "append"
+            )
+        else:
+            draft.items.append(item)
+    return list(drafts.values())
+
+
+def lay_out(draft: DocumentDraft, state: DocumentState, size: int, structured_size: int | None) -> None:
+    """Fill in `draft.chunks`: the items' texts cut, and matched with stored chunks of the same text in order."""
+    items = draft.items
+    if draft.append and state.text is not None and _is_array(state.text) and _is_array(items[0].content):
+        merged = _merge_arrays([state.text, *(item.content for item in items)])
+        items = [replace(items[-1], content=merged)]
+        draft.merged = True
+    pieces: list[tuple[str, str, RetainItem]] = []
+    continues = draft.append and not draft.merged and state.revision > 0
+    for item in items:
+        glue = GLUE if pieces or continues else ""
+        for text in chunk_text(item.content, size, structured_size):
+            pieces.append((text, glue, item))
+            glue = ""
+    if draft.append and not draft.merged:
+        draft.chunks = [DraftChunk(text, digest(text), glue, item) for text, glue, item in pieces]
+        return
+    stored: dict[str, list[StoredChunk]] = {}
+    for chunk in state.chunks:
+        stored.setdefault(chunk.digest, []).append(chunk)
+    for text, glue, item in pieces:
+        name = digest(text)
+        same = stored.get(name)
+        draft.chunks.append(DraftChunk(text, name, glue, item, same.pop(0) if same else None))
+
+
+def places(
+    draft: DocumentDraft, state: DocumentState, facts: Sequence[NewFact], turn_before: StoredUnit | None
+) -> list[Place]:
+    """Every unit of the document's new state in order, with the unit it is embedded behind.
+
+    An append lists only what is new, behind the document's last unit; `turn_before` stands before an undocumented text.
+    """
+    by_chunk: dict[int, list[NewFact]] = {}
+    for fact in facts:
+        by_chunk.setdefault(fact.chunk, []).append(fact)
+    before: StoredUnit | NewFact | None = turn_before
+    if draft.append and not draft.merged and state.chunks:
+        before = next((unit for chunk in reversed(state.chunks) for unit in reversed(chunk.units)), None)
+    found: list[Place] = []
+    for index, chunk in enumerate(draft.chunks):
+        units: Iterable[StoredUnit | NewFact] = chunk.kept.units if chunk.kept else by_chunk.get(index, ())
+        for unit in units:
+            found.append(Place(unit, before if before is not None and _same_readers(before, unit) else None))
+            before = unit
+    return found
+
+
+def _same_readers(a: StoredUnit | NewFact, b: StoredUnit | NewFact) -> bool:
+    return _tags(a) == _tags(b) and _trust(a) == _trust(b)
+
+
+def _tags(unit: StoredUnit | NewFact) -> tuple[str, ...]:
+    return tuple(sorted(set(unit.tags)))
+
+
+def _trust(unit: StoredUnit | NewFact) -> str:
+    return unit.trust if isinstance(unit, StoredUnit) else unit.fact.trust
+
+
+def text_of(unit: StoredUnit | NewFact | None) -> str:
+    return "" if unit is None else unit.text if isinstance(unit, StoredUnit) else unit.fact.text
+
+
+def chunk_writes(draft: DocumentDraft, facts: Sequence[NewFact]) -> tuple[ChunkWrite, ...]:
+    """The draft's chunks as the shard is told of them."""
+    ids: dict[int, list[str]] = {}
+    for fact in facts:
+        ids.setdefault(fact.chunk, []).append(fact.id)
+    return tuple(
+        ChunkWrite(chunk.digest, chunk.glue, keep=chunk.kept.index)
+        if chunk.kept
+        else ChunkWrite(chunk.digest, chunk.glue, chunk.text, units=tuple(ids.get(index, ())))
+        for index, chunk in enumerate(draft.chunks)
+    )
+
+
+def day(instant: int | None) -> str:
+    """YYYY-MM-DD of an instant, "" when unknown."""
+    return "" if instant is None else (_EPOCH + timedelta(microseconds=instant)).strftime("%Y-%m-%d")
+
+
+def _is_array(text: str) -> bool:
+    stripped = text.strip()
+    return stripped.startswith("[") and stripped.endswith("]")
+
+
+def _merge_arrays(texts: Sequence[str]) -> str:
+    """Several JSON arrays as one, their elements' text untouched."""
+    bodies = [text.strip()[1:-1].strip() for text in texts if _is_array(text)]
+    return "[" + ",\n".join(body for body in bodies if body) + "]"

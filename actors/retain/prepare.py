@@ -1,0 +1,292 @@
+"""The steps of a retain between plan and commit: items cut and read, texts collected, units put together.
+
+Pure but for the extractor and the ids it is handed. `Preparation` carries one job through the steps, so that a worker
+can take several jobs through one embedding call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from recalld.actors.encoder_messages import EmbeddedTexts
+from recalld.actors.messages import (
+    CommitRetain,
+    DocumentState,
+    DocumentWanted,
+    DocumentWrite,
+    PlanRetain,
+    RetainJob,
+    RetainPlan,
+    StoredUnit,
+    TurnWanted,
+)
+from recalld.actors.retain import plan as planning
+from recalld.actors.retain.extraction import ExtractionInput, extractor_for
+from recalld.actors.retain.items import RetainItem
+from recalld.actors.retain.plan import DocumentDraft, NewFact, Place, day, text_of
+from recalld.storage.analysis import term_frequencies
+from recalld.storage.changes import Embedding
+from recalld.storage.records import EntityMention, PreparedUnit
+
+
+@dataclass(slots=True)
+class Preparation:
+    """One retain job on its way. `texts` are (text, before, date) to embed; `owners` says whose each one is."""
+
+    job: RetainJob
+    drafts: list[DocumentDraft]
+    places: list[list[Place]] = field(default_factory=list)
+    facts: list[list[NewFact]] = field(default_factory=list)
+    plan: RetainPlan | None = None
+    owners: list[Place] = field(default_factory=list)
+    texts: list[tuple[str, str, str]] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    dropped: list[int] = field(default_factory=list)
+
+    @property
+    def documents(self) -> set[tuple[str, str, str]]:
+        """The documents the job writes, to keep two jobs on one document apart."""
+        return {(self.job.tenant, self.job.bank_id, draft.document_id) for draft in self.drafts}
+
+
+def begin(job: RetainJob, new_id: Callable[[], str]) -> Preparation:
+    """The job's items as documents."""
+    items = [RetainItem.from_plain(plain) for plain in job.items]
+    return Preparation(job, planning.group(items, _ids(new_id)))
+
+
+def _ids(new_id: Callable[[], str]) -> Iterator[str]:
+    while True:
+        yield new_id()
+
+
+def plan_request(preparation: Preparation) -> PlanRetain:
+    """What to ask the shard before anything is read or embedded."""
+    job = preparation.job
+    documents = tuple(DocumentWanted(draft.document_id, draft.append) for draft in preparation.drafts)
+    turns = tuple(
+        TurnWanted(draft.items[0].context, draft.items[0].tags, _anchor(draft.items[0], job))
+        for draft in preparation.drafts
+        if draft.undocumented and not draft.items[0].undated
+    )
+    return PlanRetain(job.tenant, job.bank_id, documents, turns)
+
+
+def _anchor(item: RetainItem, job: RetainJob) -> int:
+    return job.now if item.timestamp is None else item.timestamp
+
+
+def extract(preparation: Preparation, plan: RetainPlan, new_id: Callable[[], str]) -> None:
+    """Cut the texts, read facts out of new chunks, place every unit, and list what must be embedded."""
+    job = preparation.job
+    preparation.plan = plan
+    turns = iter(plan.turns)
+    for draft, state in zip(preparation.drafts, plan.documents, strict=True):
+        first = draft.items[0]
+        turn_before = next(turns) if draft.undocumented and not first.undated else None
+        config = item_config(job.defaults, plan.overrides, first.strategy)
+        preparation.config = config
+        planning.lay_out(draft, state, int(config["retain_chunk_size"]), config.get("retain_structured_chunk_size"))
+        facts: list[NewFact] = []
+        for index, chunk in enumerate(draft.chunks):
+            if chunk.kept is None:
+                facts += _read_chunk(job, config, chunk.text, chunk.item, index, new_id)
+        places = planning.places(draft, state, facts, turn_before)
+        preparation.facts.append(facts)
+        preparation.places.append(places)
+        for place in places:
+            if isinstance(place.unit, NewFact) or place.stale:
+                preparation.owners.append(place)
+                preparation.texts.append((text_of(place.unit), text_of(place.before), _date(place, job)))
+
+
+def item_config(defaults: dict[str, Any], overrides: dict[str, Any], strategy: str | None) -> dict[str, Any]:
+    """The settings an item is read under: the server's, the bank's over them, then those of its strategy."""
+    config = {**defaults, **overrides}
+    name = strategy or config.get("retain_default_strategy")
+    chosen = (config.get("retain_strategies") or {}).get(name) if name else None
+    return {**config, **chosen} if chosen else config
+
+
+def _read_chunk(
+    job: RetainJob, config: dict[str, Any], text: str, item: RetainItem, index: int, new_id: Callable[[], str]
+) -> list[NewFact]:
+    given = tuple(EntityMention(entity.name, entity.kind) for entity in item.entities)
+    chunk = ExtractionInput(
+        text=text,
+        context=item.context,
+        speaker_hint=item.metadata.get("speaker", ""),
+        mentioned_at=_anchor(item, job),
+        utc_offset_minutes=item.utc_offset_minutes,
+        mode=config["retain_extraction_mode"],
+        extra_entities=given,
+    )
+    found = extractor_for(job.provider, config["retain_extraction_mode"]).extract(chunk)
+    return [NewFact(new_id(), fact, item, index, item.tags) for fact in found]
+
+
+def _date(place: Place, job: RetainJob) -> str:
+    unit = place.unit
+    if isinstance(unit, StoredUnit):
+        return unit.date
+    start = unit.fact.occurred_start
+    return day(start if start is not None else _mentioned(unit, job))
+
+
+def _mentioned(fact: NewFact, job: RetainJob) -> int | None:
+    if fact.fact.mentioned_at is not None:
+        return fact.fact.mentioned_at
+    return None if fact.item.undated else _anchor(fact.item, job)
+
+
+def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, model: dict[str, Any]) -> CommitRetain:
+    """The commit of one job, whose texts are `embedded` from index `start` on."""
+    job, plan = preparation.job, preparation.plan
+    assert plan is not None
+    at = {id(place): start + offset for offset, place in enumerate(preparation.owners)}
+    units: list[PreparedUnit] = []
+    embeddings: list[Embedding] = []
+    documents: list[DocumentWrite] = []
+    receipt: list[dict[str, Any]] = []
+    for draft, state, places, facts in zip(
+        preparation.drafts, plan.documents, preparation.places, preparation.facts, strict=True
+    ):
+        for place in places:
+            index = at.get(id(place))
+            if index is None:
+                continue
+            before = place.before
+            reference = before.id if isinstance(before, NewFact) else before.uid if before is not None else None
+            if isinstance(place.unit, NewFact):
+                units.append(_unit(place.unit, job, embedded, index, reference, facts))
+            else:
+                embeddings.append(
+                    Embedding(
+                        place.unit.uid,
+                        embedded.vectors[index],
+                        embedded.scales[index],
+                        embedded.token_vectors[index],
+                        embedded.token_ids[index],
+                        reference,
+                    )
+                )
+        documents.append(_document(draft, state, places, facts, preparation.config))
+        texts = {place.unit.id: at[id(place)] for place in places if isinstance(place.unit, NewFact)}
+        receipt += _receipt(draft, facts, job, texts, embedded)
+    return CommitRetain(
+        tenant=job.tenant,
+        bank_id=job.bank_id,
+        request_id=job.request_id,
+        now=job.now,
+        model=model,
+        documents=tuple(documents),
+        units=tuple(units),
+        embeddings=tuple(embeddings),
+        receipt=tuple(receipt),
+        operation_id=job.operation_id,
+    )
+
+
+def _unit(
+    new: NewFact,
+    job: RetainJob,
+    embedded: EmbeddedTexts,
+    index: int,
+    predecessor: int | str | None,
+    facts: list[NewFact],
+) -> PreparedUnit:
+    fact, item = new.fact, new.item
+    same_chunk = [other.id for other in facts if other.chunk == new.chunk]
+    return PreparedUnit(
+        id=new.id,
+        text=fact.text,
+        network=fact.network,
+        context=item.context,
+        speaker=fact.speaker,
+        entities=fact.entities,
+        occurred_start=fact.occurred_start,
+        occurred_end=fact.occurred_end,
+        mentioned_at=_mentioned(new, job),
+        anchor_assumed=item.anchor_missing and fact.mentioned_at is None,
+        metadata=item.metadata,
+        tags=item.tags,
+        chunk_index=new.chunk,
+        tokens=embedded.tokens[index],
+        terms=terms_of(fact.text, item.context, fact.entities),
+        question=fact.question,
+        trust=fact.trust,
+        confidence=fact.confidence,
+        vectors=embedded.vectors[index],
+        scales=embedded.scales[index],
+        token_vectors=embedded.token_vectors[index],
+        token_ids=embedded.token_ids[index],
+        predecessor=predecessor,
+        causes=tuple(same_chunk[cause] for cause in fact.causes),
+    )
+
+
+def terms_of(text: str, context: str, entities: tuple[EntityMention, ...]) -> tuple[tuple[str, int], ...]:
+    """Keyword terms of a unit: its text and context, and entity names that the text does not hold already."""
+    fold = text.casefold()
+    names = [entity.name for entity in entities if entity.name.casefold() not in fold]
+    return term_frequencies("\n".join((text, context, *names)) if names or context else text)
+
+
+def _document(
+    draft: DocumentDraft, state: DocumentState, places: list[Place], facts: list[NewFact], config: dict[str, Any]
+) -> DocumentWrite:
+    append = draft.append and not draft.merged and state.revision > 0
+    text = "".join(chunk.glue + chunk.text for chunk in draft.chunks)
+    first, last = draft.items[0], draft.items[-1]
+    tags = tuple(dict.fromkeys(tag for item in draft.items for tag in item.tags))
+    params: dict[str, Any] = {"context": first.context, "metadata": first.metadata}
+    if last.timestamp is not None:
+        params["event_date"] = last.timestamp
+    if last.observation_scopes is not None:
+        params["observation_scopes"] = last.observation_scopes
+    if last.strategy:
+        params["strategy"] = last.strategy
+    return DocumentWrite(
+        document_id=draft.document_id,
+        revision=state.revision,
+        append=append,
+        chunks=planning.chunk_writes(draft, facts),
+        # An appended document's hash covers text this step does not have; it is made when somebody asks.
+        content_hash="" if append else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        text_length=len(text),
+        tags=tags,
+        metadata=first.metadata,
+        params=params,
+        keep_text=bool(config.get("store_document_text", True)),
+        undocumented=draft.undocumented,
+        sequence=tuple(p.unit.id if isinstance(p.unit, NewFact) else p.unit.uid for p in places),
+    )
+
+
+def _receipt(
+    draft: DocumentDraft, facts: list[NewFact], job: RetainJob, texts: dict[str, int], embedded: EmbeddedTexts
+) -> list[dict[str, Any]]:
+    """What became of each item of a document: its units, chunks kept, and what a user might not expect."""
+    rows = []
+    for item in draft.items:
+        own = [fact for fact in facts if fact.item is item]
+        chunks = [chunk for chunk in draft.chunks if chunk.item is item]
+        kept = sum(chunk.kept is not None for chunk in chunks)
+        row: dict[str, Any] = {
+            "document_id": draft.document_id,
+            "unit_ids": [fact.id for fact in own],
+            "chunks": len(chunks),
+            "chunks_unchanged": kept,
+        }
+        windows = sum(embedded.windows[texts[fact.id]] > 1 for fact in own)
+        if windows:
+            row["embedded_in_windows"] = windows
+        if item.anchor_missing:
+            row["time_assumed"] = job.now
+        if not own and not kept:
+            row["nothing_stored"] = "no fact was found in the text"
+        rows.append(row)
+    return rows

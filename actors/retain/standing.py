@@ -1,0 +1,151 @@
+"""What stands in a bank where a write is to go: the reads behind `PlanRetain` and `PlanErase`, over one snapshot."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recalld.actors.messages import (
+    DocumentState,
+    DocumentWanted,
+    ErasePlan,
+    Follower,
+    PlanErase,
+    PlanRetain,
+    RetainPlan,
+    StoredChunk,
+    StoredUnit,
+    TurnWanted,
+)
+from recalld.actors.retain.plan import TURN_GAP_US, day
+from recalld.storage.errors import NotFound
+from recalld.storage.records import DocumentRecord, UnitRecord
+from recalld.storage.snapshot import Snapshot
+
+TURNS_LOOKED_AT = 32
+
+
+def plan_retain(snap: Snapshot, request: PlanRetain) -> RetainPlan:
+    """The documents as they stand, and the turn before for text that names no document."""
+    return RetainPlan(
+        documents=tuple(_document(snap, wanted) for wanted in request.documents),
+        turns=tuple(_turn_before(snap, wanted) for wanted in request.turns),
+        overrides=snap.record.overrides,
+    )
+
+
+def empty_plan(request: PlanRetain) -> RetainPlan:
+    """The plan for a bank that does not exist yet."""
+    return RetainPlan(
+        documents=tuple(DocumentState(wanted.document_id, 0, (), 0, ()) for wanted in request.documents),
+        turns=tuple(None for _ in request.turns),
+        overrides={},
+    )
+
+
+def _document(snap: Snapshot, wanted: DocumentWanted) -> DocumentState:
+    record = snap.document_by_id(wanted.document_id)
+    if record is None:
+        return DocumentState(wanted.document_id, 0, (), 0, ())
+    if not wanted.tail:
+        return _state(snap, record, range(record.chunks), None)
+    first = snap.chunk(record.number, 0)
+    if first is not None and first.text.lstrip().startswith("["):
+        # A conversation as a JSON array is appended to by merging, so all of it is needed.
+        return _state(snap, record, range(record.chunks), document_text(snap, record))
+    last = record.chunks - 1
+    while last >= 0:
+        state = _state(snap, record, range(last, record.chunks), None)
+        if any(chunk.units for chunk in state.chunks):
+            return state
+        last -= 1
+    return _state(snap, record, range(0), None)
+
+
+def _state(snap: Snapshot, record: DocumentRecord, indexes: range, text: str | None) -> DocumentState:
+    chunks = []
+    for index in indexes:
+        chunk = snap.chunk(record.number, index)
+        if chunk is not None:
+            units = tuple(_stored(unit) for unit in snap.units(chunk.uids))
+            chunks.append(StoredChunk(index, chunk.digest, units))
+    return DocumentState(record.id, record.revision, tuple(chunks), record.chunks, record.tags, text)
+
+
+def document_text(snap: Snapshot, record: DocumentRecord) -> str | None:
+    """A document's text, which is its chunks; None when its text was not kept."""
+    if not record.keep_text:
+        return None
+    return "".join(chunk.glue + chunk.text for chunk in snap.chunks(record.number))
+
+
+def _stored(unit: UnitRecord) -> StoredUnit:
+    return StoredUnit(
+        uid=unit.uid,
+        text=unit.text,
+        tags=unit.tags,
+        trust=unit.trust,
+        predecessor=unit.predecessor,
+        date=day(unit.occurred_start if unit.occurred_start is not None else unit.mentioned_at),
+        mentioned_at=unit.mentioned_at,
+    )
+
+
+def _turn_before(snap: Snapshot, wanted: TurnWanted) -> StoredUnit | None:
+    """The newest live undocumented unit of the same context and tags, said within 30 minutes."""
+    live = snap.columns.live
+    looked = 0
+    for uid in range(snap.n - 1, -1, -1):
+        if not live[uid]:
+            continue
+        looked += 1
+        if looked > TURNS_LOOKED_AT:
+            return None
+        unit = snap.unit(uid)
+        if (
+            unit is not None
+            and unit.undocumented
+            and unit.context == wanted.context
+            and unit.tags == tuple(sorted(set(wanted.tags)))
+            and unit.mentioned_at is not None
+            and abs(unit.mentioned_at - wanted.mentioned_at) <= TURN_GAP_US
+        ):
+            return _stored(unit)
+    return None
+
+
+def units_to_erase(snap: Snapshot, request: PlanErase) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    """uids that an erase covers: of a document, of one network, or all. Raises `NotFound` for an unknown document."""
+    if request.document_id is not None:
+        record = snap.document_by_id(request.document_id)
+        if record is None:
+            raise NotFound(f"Document '{request.document_id}' not found")
+        return snap.document_uids(record.number)
+    chosen = snap.columns.exists
+    if request.network is not None:
+        chosen = chosen & (snap.columns.network == request.network)
+    return np.flatnonzero(chosen).astype(np.uint32)
+
+
+def plan_erase(snap: Snapshot, request: PlanErase) -> ErasePlan:
+    """The units to erase and, outside them, the units embedded behind one of them."""
+    uids = units_to_erase(snap, request)
+    gone = np.zeros(snap.n, np.bool_)
+    gone[uids] = True
+    prev = snap.columns.prev
+    outside = np.flatnonzero(snap.columns.live & ~gone & (prev >= 0) & gone[prev])
+    followers = []
+    for uid in outside.tolist():
+        unit = snap.unit(uid)
+        if unit is None or unit.predecessor is None:
+            continue
+        before = int(prev[uid])
+        while before >= 0 and gone[before]:
+            before = int(prev[before])
+        stands = snap.unit(before) if before >= 0 else None
+        if stands is not None and (stands.tags != unit.tags or stands.trust != unit.trust):
+            stands = None
+        stored = _stored(unit)
+        followers.append(
+            Follower(uid, unit.text, stored.date, stands.uid if stands else None, stands.text if stands else "")
+        )
+    return ErasePlan(uids.astype("<u4").tobytes(), tuple(followers))

@@ -1,0 +1,403 @@
+"""The Shard: the only reader and writer of its partitions' banks.
+
+The actor is thin: a message is matched to a pure function over a snapshot or an applier, run in a thread (numpy and
+LMDB let the GIL go) or in a partition's writer. Recalls have threads of their own, so none waits behind other work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import structlog
+
+from recalld.actors import banks, messages, operations, reads
+from recalld.actors.recall import engine
+from recalld.actors.recall.query import RecallAnswer, RecallQuery
+from recalld.actors.recall.settings import RankWeights, RecallSettings
+from recalld.actors.retain.commit import commit_retain
+from recalld.actors.retain.similar import similar_units
+from recalld.actors.retain.standing import empty_plan, plan_erase, plan_retain
+from recalld.storage.errors import BankNotFound, NotFound, RecalldError, Unavailable
+from recalld.storage.home import Home
+from recalld.storage.partition import Partition, StoreSettings
+from recalld.storage.upkeep import compact
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T")
+
+ARM_SWITCHES = {
+    "keyword": "enable_text_search",
+    "graph": "enable_graph_retrieval",
+    "temporal": "enable_temporal_retrieval",
+}
+SWEEP_SECONDS = 1.0
+
+
+class Shard:
+    """Owns the partitions `numbers` of a home. `clock` gives µs since the epoch, `new_id` UUID strings."""
+
+    def __init__(
+        self,
+        home: Home,
+        numbers: list[int],
+        store: StoreSettings,
+        recall: RecallSettings,
+        clock: Callable[[], int],
+        new_id: Callable[[], str],
+        *,
+        threads: int = 2,
+        wall_limit_us: int = 3600 * 1_000_000,
+    ) -> None:
+        self._home = home
+        self._numbers = numbers
+        self._store = store
+        self._recall = recall
+        self._clock = clock
+        self._new_id = new_id
+        self._wall_limit = wall_limit_us
+        self._partitions: dict[int, Partition] = {}
+        self._recallers = ThreadPoolExecutor(threads, thread_name_prefix="recall")
+        self._readers = ThreadPoolExecutor(threads, thread_name_prefix="read")
+        self._queue = operations.OperationQueue()
+        self._held: dict[str, tuple[tuple[str, str], int]] = {}
+        self._sweeper: asyncio.Task[None] | None = None
+        self._recalls = 0
+
+    async def start(self) -> None:
+        """Open every partition that was ever used and queue the operations left in it."""
+        for number in self._numbers:
+            if number in self._home.used_partitions():
+                await self._partition_at(number)
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    async def stop(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._recallers.shutdown(wait=True, cancel_futures=True)
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        await asyncio.gather(*(asyncio.to_thread(partition.close) for partition in self._partitions.values()))
+
+    async def handle(self, message: Any) -> Any:
+        match message:
+            case RecallQuery():
+                return await self._answer(message)
+            case messages.PlanRetain():
+                return await self._plan_retain(message)
+            case messages.CommitRetains():
+                return await self._commit_retains(message)
+            case messages.PlanErase():
+                return await self._plan_erase(message)
+            case messages.CommitErase():
+                return await self._commit_erase(message)
+            case messages.Read():
+                return await self._read(message)
+            case messages.PutBank():
+                return await self._write(
+                    message.tenant,
+                    message.bank_id,
+                    partial(banks.put_bank, request=message),
+                    request_id=message.request_id,
+                    create=message.create,
+                )
+            case messages.DeleteBank():
+                return await self._delete_bank(message)
+            case messages.PatchDocument():
+                return await self._write(
+                    message.tenant,
+                    message.bank_id,
+                    partial(banks.patch_document, request=message),
+                    request_id=message.request_id,
+                )
+            case messages.SubmitOperations():
+                return await self._submit(message)
+            case messages.ClaimOperations():
+                return await self._claim(message)
+            case messages.FinishOperation():
+                return await self._finish(message)
+            case messages.ChangeOperation():
+                return await self._change(message)
+            case messages.Maintain():
+                return await self._maintain(message)
+        raise RecalldError(f"A shard does not understand {type(message).__name__}.")
+
+    # -- plumbing --------------------------------------------------------------------------------------------------
+
+    async def _partition_at(self, number: int) -> Partition:
+        partition = self._partitions.get(number)
+        if partition is None:
+            if number not in self._numbers:
+                raise Unavailable("This shard does not own that bank's partition; try again.")
+            partition = await asyncio.to_thread(
+                self._home.open_partition, number, self._store, self._clock, self._new_id
+            )
+            raced = self._partitions.setdefault(number, partition)
+            left = await asyncio.to_thread(operations.recover, raced, self._clock())
+            for bank, operation in left:
+                self._queue.put(bank, operation.id, operation.next_retry_at)
+        return partition
+
+    async def _of(self, tenant: str, bank_id: str) -> Partition:
+        return await self._partition_at(self._home.partition_of(tenant, bank_id))
+
+    async def _in_thread(self, run: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, run)
+
+    async def _write(self, tenant: str, bank_id: str, run: Callable[[Any], T], **options: Any) -> T:
+        partition = await self._of(tenant, bank_id)
+        return await asyncio.wrap_future(partition.submit(tenant, bank_id, run, **options))
+
+    # -- recall ----------------------------------------------------------------------------------------------------
+
+    async def _answer(self, query: RecallQuery) -> RecallAnswer:
+        partition = await self._of(query.tenant, query.bank_id)
+        self._recalls += 1
+        run = partial(answer_recall, partition, query, self._recall)
+        return await asyncio.get_running_loop().run_in_executor(self._recallers, run)
+
+    # -- retain ----------------------------------------------------------------------------------------------------
+
+    async def _plan_retain(self, request: messages.PlanRetain) -> messages.RetainPlan:
+        partition = await self._of(request.tenant, request.bank_id)
+
+        def run() -> messages.RetainPlan:
+            try:
+                with partition.read(request.tenant, request.bank_id) as snap:
+                    return plan_retain(snap, request)
+            except BankNotFound:
+                return empty_plan(request)
+
+        return await self._in_thread(run)
+
+    async def _commit_retains(self, request: messages.CommitRetains) -> tuple[Any, ...]:
+        prepared = await asyncio.gather(*(self._linked(commit) for commit in request.commits), return_exceptions=True)
+        futures: list[Awaitable[Any]] = []
+        for commit, similar in zip(request.commits, prepared, strict=True):
+            if isinstance(similar, BaseException):
+                futures.append(asyncio.sleep(0, similar))
+                continue
+            partition = await self._of(commit.tenant, commit.bank_id)
+            future = partition.submit(
+                commit.tenant,
+                commit.bank_id,
+                partial(commit_retain, write=commit, similar=similar),
+                request_id=commit.request_id,
+                create=True,
+            )
+            futures.append(asyncio.wrap_future(future))
+        answers = await asyncio.gather(*futures, return_exceptions=True)
+        for commit in request.commits:
+            if commit.operation_id is not None:
+                self._held.pop(commit.operation_id, None)
+        return tuple(_as_error(answer) if isinstance(answer, BaseException) else answer for answer in answers)
+
+    async def _linked(self, commit: messages.CommitRetain) -> Any:
+        """Each new unit's semantic links, looked up before the write so that the writer never searches."""
+        partition = await self._of(commit.tenant, commit.bank_id)
+        dim = int(commit.model["dim"])
+
+        def run() -> Any:
+            try:
+                with partition.read(commit.tenant, commit.bank_id) as snap:
+                    return similar_units(snap, commit.units, dim)
+            except BankNotFound:
+                return similar_units(None, commit.units, dim)
+
+        return await self._in_thread(run)
+
+    # -- erasing ---------------------------------------------------------------------------------------------------
+
+    async def _plan_erase(self, request: messages.PlanErase) -> messages.ErasePlan:
+        partition = await self._of(request.tenant, request.bank_id)
+
+        def run() -> messages.ErasePlan:
+            with partition.read(request.tenant, request.bank_id) as snap:
+                return plan_erase(snap, request)
+
+        return await self._in_thread(run)
+
+    async def _commit_erase(self, request: messages.CommitErase) -> dict[str, Any]:
+        return await self._write(
+            request.tenant,
+            request.bank_id,
+            partial(banks.commit_erase, request=request),
+            request_id=request.request_id,
+            frees=True,
+        )
+
+    async def _delete_bank(self, request: messages.DeleteBank) -> dict[str, Any]:
+        try:
+            return await self._write(
+                request.tenant, request.bank_id, banks.delete_bank, request_id=request.request_id, frees=True
+            )
+        except BankNotFound:
+            return {"deleted": 0}
+
+    # -- reads -----------------------------------------------------------------------------------------------------
+
+    async def _read(self, request: messages.Read) -> Any:
+        function = reads.READS.get(request.what)
+        if function is None:
+            raise NotFound(f"There is no listing named {request.what}.")
+        if request.bank_id:
+            partition = await self._of(request.tenant, request.bank_id)
+            run = partial(function, partition, request.tenant, request.bank_id, request.params)
+            return await self._in_thread(run)
+        found = [
+            await self._in_thread(partial(function, partition, request.tenant, "", request.params))
+            for partition in list(self._partitions.values())
+        ]
+        return [row for rows in found for row in rows]
+
+    # -- operations ------------------------------------------------------------------------------------------------
+
+    async def _submit(self, request: messages.SubmitOperations) -> dict[str, Any]:
+        answer = await self._write(
+            request.tenant, request.bank_id, partial(operations.submit, request=request), create=True
+        )
+        if answer["created"]:
+            for new in request.operations:
+                if new.kind not in operations.PARENT_KINDS:
+                    self._queue.put((request.tenant, request.bank_id), new.id)
+        return answer
+
+    async def _claim(self, request: messages.ClaimOperations) -> tuple[messages.Claimed, ...]:
+        if request.wait:
+            await self._queue.wait(request.wait)
+        found = []
+        for bank, operation_id in self._queue.take(request.limit, self._clock()):
+            run = partial(operations.claim, bank=bank, operation_id=operation_id, now=self._clock())
+            try:
+                claimed = await self._write(*bank, run)
+            except BankNotFound:
+                continue
+            if claimed is not None:
+                self._held[operation_id] = (bank, self._clock() + self._wall_limit)
+                found.append(claimed)
+        return tuple(found)
+
+    async def _finish(self, request: messages.FinishOperation) -> dict[str, Any]:
+        self._held.pop(request.id, None)
+        bank = (request.tenant, request.bank_id)
+        try:
+            await self._write(*bank, partial(operations.finish, request=request), frees=True)
+        except BankNotFound:
+            return {}
+        if request.retry_at is not None:
+            self._queue.put(bank, request.id, request.retry_at)
+        return {}
+
+    async def _change(self, request: messages.ChangeOperation) -> dict[str, Any]:
+        again: list[str] = []
+        run = partial(operations.change, request=request, requeue=again.append)
+        answer = await self._write(request.tenant, request.bank_id, run, frees=True)
+        for operation_id in again:
+            self._queue.put((request.tenant, request.bank_id), operation_id)
+        return answer
+
+    async def _sweep(self) -> None:
+        """Wake claimers for what falls due, and take back what passed its wall limit."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            now = self._clock()
+            for operation_id, (bank, limit) in list(self._held.items()):
+                if now > limit:
+                    error = "The operation passed its wall limit and was queued again."
+                    await self._finish(messages.FinishOperation(*bank, operation_id, now, error, retry_at=now))
+            due = self._queue.next_due()
+            if due is not None and due <= now:
+                self._queue.wake()
+            for partition in self._partitions.values():
+                for opened in partition.open_banks():
+                    if opened.index is not None:
+                        await self._in_thread(partial(opened.index.advance, 0.02))
+
+    # -- upkeep ----------------------------------------------------------------------------------------------------
+
+    async def _maintain(self, request: messages.Maintain) -> dict[str, Any]:
+        match request.what:
+            case "stats":
+                return self._stats()
+            case "compact":
+                sizes = {str(n): await asyncio.to_thread(compact, p) for n, p in self._partitions.items()}
+                return {"partitions": {n: {"before": before, "after": after} for n, (before, after) in sizes.items()}}
+            case "backup":
+                target = Path(request.params["folder"])
+                for number, partition in self._partitions.items():
+                    await asyncio.to_thread(partition.environment.copy_to, target / f"{number:04d}")
+                return {"partitions": sorted(self._partitions)}
+            case "release":
+                for partition in self._partitions.values():
+                    for number in partition.quarantined():
+                        partition.release(number)
+                return {}
+        raise RecalldError(f"A shard cannot do '{request.what}'.")
+
+    def _stats(self) -> dict[str, Any]:
+        open_banks = [bank for partition in self._partitions.values() for bank in partition.open_banks()]
+        slowest = [partition.environment.last_flush_seconds * 1e3 for partition in self._partitions.values()]
+        return {
+            "partitions": {str(n): partition.environment.usage() for n, partition in self._partitions.items()},
+            "flushes": sum(partition.environment.flushes for partition in self._partitions.values()),
+            "last_flush_ms": max(slowest, default=0.0),
+            "open_banks": len(open_banks),
+            "open_bank_bytes": sum(bank.nbytes for bank in open_banks),
+            "operations_queued": len(self._queue),
+            "operations_held": len(self._held),
+            "recalls": self._recalls,
+            "quarantined": [n for partition in self._partitions.values() for n in partition.quarantined()],
+        }
+
+
+def answer_recall(partition: Partition, query: RecallQuery, settings: RecallSettings) -> RecallAnswer:
+    """A recall under the bank's own settings: its arm switches, budgets, and preference for observations."""
+    with partition.read(query.tenant, query.bank_id) as snap:
+        own = snap.record.overrides
+        if own:
+            arms = tuple(arm for arm in query.arms if own.get(ARM_SWITCHES.get(arm, ""), True))
+            prefer = query.prefer_observations
+            if prefer is None:
+                prefer = own.get("recall_prefer_observations")
+            query = replace(query, arms=arms, prefer_observations=prefer)
+            settings = bank_settings(settings, own, query.max_tokens)
+        return engine.recall(snap, query, settings)
+
+
+def bank_settings(settings: RecallSettings, own: dict[str, Any], max_tokens: int) -> RecallSettings:
+    """Recall settings with a bank's budget overrides: fixed, or a share of `max_tokens` when adaptive."""
+    changed: dict[str, Any] = {}
+    for level in ("low", "mid", "high"):
+        if own.get("recall_budget_function") == "adaptive":
+            share = {"low": 0.025, "mid": 0.075, "high": 0.25}[level]
+            share = own.get(f"recall_budget_adaptive_{level}", share)
+            least, most = own.get("recall_budget_min", 20), own.get("recall_budget_max", 2000)
+            changed[f"budget_{level}"] = int(min(max(max_tokens * share, least), most))
+        elif f"recall_budget_fixed_{level}" in own:
+            changed[f"budget_{level}"] = int(own[f"recall_budget_fixed_{level}"])
+    return replace(settings, **changed) if changed else settings
+
+
+def recall_settings(values: dict[str, Any]) -> RecallSettings:
+    """`RecallSettings` from plain values by field name; unknown names are ignored, weights may be given as a dict."""
+    known = {f.name for f in fields(RecallSettings)} - {"weights"}
+    weights = {k: v for k, v in dict(values.get("weights", {})).items() if k in {f.name for f in fields(RankWeights)}}
+    return RecallSettings(**{k: v for k, v in values.items() if k in known}, weights=RankWeights(**weights))
+
+
+def _as_error(error: BaseException) -> RecalldError:
+    if isinstance(error, RecalldError):
+        return error
+    log.error("a commit failed", error=repr(error))
+    return RecalldError()
+
+
+def uids_of(packed: bytes) -> list[int]:
+    """uids from their packed form."""
+    found: list[int] = np.frombuffer(packed, "<u4").tolist()
+    return found

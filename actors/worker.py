@@ -1,0 +1,226 @@
+"""The Worker: hosts the roles that turn text into units. Today the extractor and the eraser.
+
+Retains batch by themselves: what arrives while a batch is being embedded forms the next one, and a batch's commits go
+to their shard together, so that they share a flush. A lone request waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from recalld.actors.directory import Shards
+from recalld.actors.encoder_messages import EmbeddedTexts, EmbedTexts, ModelDescription, ModelInfo
+from recalld.actors.messages import CommitErase, CommitRetain, CommitRetains, EraseJob, PlanErase, RetainJob
+from recalld.actors.retain import prepare
+from recalld.actors.retain.prepare import Preparation
+from recalld.actors.runtime import ActorRef
+from recalld.storage.changes import Embedding
+from recalld.storage.errors import RecalldError, Superseded
+
+log = structlog.get_logger(__name__)
+
+LANES = 2
+BATCH_JOBS = 16
+BATCH_CHARACTERS = 60_000
+ATTEMPTS = 12
+
+
+@dataclass(slots=True)
+class _Waiting:
+    job: RetainJob
+    answer: asyncio.Future[Any]
+    attempts: int = 0
+
+
+class Worker:
+    """Carries retains from items to committed units, and erases from a wish to a committed change."""
+
+    def __init__(self, shards: Shards, encoder: Callable[[], Any], new_id: Callable[[], str]) -> None:
+        self._shards = shards
+        self._find_encoder = encoder
+        self._new_id = new_id
+        self._encoder: ActorRef | None = None
+        self._model: dict[str, Any] = {}
+        self._waiting: deque[_Waiting] = deque()
+        self._arrived = asyncio.Event()
+        self._in_hand: set[tuple[str, str, str]] = set()
+        self._lanes: list[asyncio.Task[None]] = []
+        self._embedding = asyncio.Lock()
+
+    async def start(self) -> None:
+        self._encoder = await self._find_encoder()
+        description: ModelDescription = await self._encoder.call(ModelInfo())
+        self._model = description.identity
+        self._lanes = [asyncio.create_task(self._lane()) for _ in range(LANES)]
+
+    async def stop(self) -> None:
+        for lane in self._lanes:
+            lane.cancel()
+        await asyncio.gather(*self._lanes, return_exceptions=True)
+
+    async def handle(self, message: Any) -> Any:
+        match message:
+            case RetainJob():
+                return await self._enqueue(message)
+            case EraseJob():
+                return await self._erase(message)
+        raise RecalldError(f"A worker does not understand {type(message).__name__}.")
+
+    # -- retain ----------------------------------------------------------------------------------------------------
+
+    async def _enqueue(self, job: RetainJob) -> Any:
+        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._arrived.set()
+        return await waiting.answer
+
+    async def _lane(self) -> None:
+        while True:
+            await self._arrived.wait()
+            # One lane gathers and embeds while another's commits are on their way to the disk.
+            async with self._embedding:
+                batch = self._take()
+                if not batch:
+                    self._arrived.clear()
+                    continue
+                commits = await self._prepare(batch)
+            await self._commit(commits)
+
+    def _take(self) -> list[tuple[_Waiting, Preparation]]:
+        """Waiting jobs for one batch; one that writes a document another job has in hand stays for later."""
+        batch: list[tuple[_Waiting, Preparation]] = []
+        characters = 0
+        left: deque[_Waiting] = deque()
+        while self._waiting and len(batch) < BATCH_JOBS and characters < BATCH_CHARACTERS:
+            waiting = self._waiting.popleft()
+            if waiting.answer.done():
+                continue
+            try:
+                preparation = prepare.begin(waiting.job, self._new_id)
+            except Exception as error:
+                self._fail(waiting, error)
+                continue
+            if preparation.documents & self._in_hand:
+                left.append(waiting)
+                continue
+            self._in_hand |= preparation.documents
+            characters += sum(len(item.content) for draft in preparation.drafts for item in draft.items)
+            batch.append((waiting, preparation))
+        self._waiting.extendleft(reversed(left))
+        return batch
+
+    async def _prepare(
+        self, batch: list[tuple[_Waiting, Preparation]]
+    ) -> list[tuple[_Waiting, Preparation, CommitRetain]]:
+        planned = await asyncio.gather(*(self._plan(preparation) for _, preparation in batch), return_exceptions=True)
+        going: list[tuple[_Waiting, Preparation]] = []
+        for (waiting, preparation), outcome in zip(batch, planned, strict=True):
+            if isinstance(outcome, BaseException):
+                self._let_go(preparation)
+                self._fail(waiting, outcome)
+            else:
+                going.append((waiting, preparation))
+        texts = [text for _, preparation in going for text in preparation.texts]
+        try:
+            embedded = await self._embed(texts)
+        except Exception as error:
+            for waiting, preparation in going:
+                self._let_go(preparation)
+                self._fail(waiting, error)
+            return []
+        commits = []
+        start = 0
+        for waiting, preparation in going:
+            try:
+                commit = await asyncio.to_thread(prepare.assemble, preparation, embedded, start, self._model)
+            except Exception as error:
+                self._let_go(preparation)
+                self._fail(waiting, error)
+            else:
+                commits.append((waiting, preparation, commit))
+            start += len(preparation.texts)
+        return commits
+
+    async def _plan(self, preparation: Preparation) -> None:
+        job = preparation.job
+        plan = await self._shards.call(job.tenant, job.bank_id, prepare.plan_request(preparation))
+        await asyncio.to_thread(prepare.extract, preparation, plan, self._new_id)
+
+    async def _embed(self, texts: list[tuple[str, str, str]]) -> EmbeddedTexts:
+        assert self._encoder is not None
+        if not texts:
+            return EmbeddedTexts(0, (), (), (), (), (), ())
+        own, befores, dates = zip(*texts, strict=True)
+        answer: EmbeddedTexts = await self._encoder.call(EmbedTexts(tuple(own), tuple(befores), tuple(dates)))
+        return answer
+
+    async def _commit(self, commits: list[tuple[_Waiting, Preparation, CommitRetain]]) -> None:
+        by_shard: dict[str, list[tuple[_Waiting, Preparation, CommitRetain]]] = {}
+        for entry in commits:
+            commit = entry[2]
+            by_shard.setdefault(self._shards.name_of(commit.tenant, commit.bank_id), []).append(entry)
+        await asyncio.gather(*(self._commit_to(name, entries) for name, entries in by_shard.items()))
+
+    async def _commit_to(self, name: str, entries: list[tuple[_Waiting, Preparation, CommitRetain]]) -> None:
+        try:
+            answers = await self._shards.call_named(name, CommitRetains(tuple(commit for _, _, commit in entries)))
+        except Exception as error:
+            answers = [error] * len(entries)
+        for (waiting, preparation, _), answer in zip(entries, answers, strict=True):
+            self._let_go(preparation)
+            if isinstance(answer, Superseded) and waiting.attempts < ATTEMPTS:
+                waiting.attempts += 1
+                self._waiting.append(waiting)
+                self._arrived.set()
+            elif isinstance(answer, BaseException):
+                self._fail(waiting, answer)
+            elif not waiting.answer.done():
+                waiting.answer.set_result(answer)
+
+    def _let_go(self, preparation: Preparation) -> None:
+        self._in_hand -= preparation.documents
+        if self._waiting:
+            self._arrived.set()
+
+    def _fail(self, waiting: _Waiting, error: BaseException) -> None:
+        if not isinstance(error, RecalldError):
+            log.error("a retain failed", error=type(error).__name__, exc_info=error)
+            error = RecalldError("The retain failed inside recalld; nothing of it was stored.")
+        if not waiting.answer.done():
+            waiting.answer.set_exception(error)
+
+    # -- erase -----------------------------------------------------------------------------------------------------
+
+    async def _erase(self, job: EraseJob) -> Any:
+        """Erase units, their followers embedded anew in the same commit; planned again when the bank changed."""
+        for attempt in range(ATTEMPTS):
+            plan = await self._shards.call(
+                job.tenant, job.bank_id, PlanErase(job.tenant, job.bank_id, job.document_id, job.network)
+            )
+            embedded = await self._embed([(f.text, f.before_text, f.date) for f in plan.followers])
+            embeddings = tuple(
+                Embedding(
+                    follower.uid,
+                    embedded.vectors[i],
+                    embedded.scales[i],
+                    embedded.token_vectors[i],
+                    embedded.token_ids[i],
+                    follower.before,
+                )
+                for i, follower in enumerate(plan.followers)
+            )
+            commit = CommitErase(
+                job.tenant, job.bank_id, job.request_id, job.now, plan.uids, embeddings, job.document_id, job.network
+            )
+            try:
+                return await self._shards.call(job.tenant, job.bank_id, commit, seconds=120.0)
+            except Superseded:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        return None

@@ -1,0 +1,68 @@
+"""Backup and restore of a whole home as one tar file: `home.json` and a compacted copy of every partition."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from recalld.actors.directory import Shards
+from recalld.actors.messages import Maintain
+from recalld.storage.errors import BadRequest, Conflict
+from recalld.storage.home import Home
+
+PARTITIONS = "partitions"
+
+
+async def backup(home: Home, shards: Shards, path: Path) -> dict[str, Any]:
+    """Write `path`, which must not exist; it appears when it is complete. Each partition is consistent in itself."""
+    if await asyncio.to_thread(path.exists):
+        raise Conflict("That file exists already; choose another name.")
+    scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".backup-", dir=path.parent))
+    try:
+        await shards.call_all(Maintain("backup", {"folder": str(scratch / PARTITIONS)}), 3600.0)
+        await asyncio.to_thread(_pack, home.path / "home.json", scratch, path)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, scratch, True)
+    return {"path": str(path), "bytes": (await asyncio.to_thread(path.stat)).st_size}
+
+
+def _pack(info: Path, scratch: Path, path: Path) -> None:
+    partial = scratch / "backup.tar"
+    with tarfile.open(partial, "w") as tar:
+        tar.add(info, "home.json")
+        for data in sorted((scratch / PARTITIONS).glob("*/data.mdb")):
+            tar.add(data, f"{PARTITIONS}/{data.parent.name}/data.mdb")
+    partial.chmod(0o600)
+    partial.replace(path)
+
+
+def restore(home: Path, path: Path) -> dict[str, Any]:
+    """Make a home at `home`, which must not hold one, from a backup file."""
+    home = home.expanduser().absolute()
+    if Home.exists(home) or (home.is_dir() and any(home.iterdir())):
+        raise Conflict(f"{home} is not empty; restore into a new folder.")
+    if not path.is_file():
+        raise BadRequest(f"There is no backup at {path}.")
+    home.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".restore-", dir=home.parent))
+    try:
+        with tarfile.open(path) as tar:
+            names = tar.getnames()
+            if "home.json" not in names:
+                raise BadRequest(f"{path} is not a recalld backup.")
+            tar.extractall(scratch, filter="data")
+        for folder in (scratch, *scratch.rglob("*")):
+            folder.chmod(0o700 if folder.is_dir() else 0o600)
+        if home.is_dir():
+            home.rmdir()
+        scratch.rename(home)
+    except tarfile.TarError as error:
+        raise BadRequest(f"{path} is not a recalld backup, or it is damaged.") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    found = Home(home)
+    return {"home": str(home), "partitions": found.info.partitions}

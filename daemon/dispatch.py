@@ -1,0 +1,193 @@
+"""Working off stored operations: claim from the shards, hand to the worker, report failures back.
+
+Success needs no report: the commit that stores an operation's units also stores that it is completed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from recalld.actors import messages
+from recalld.actors.directory import Shards
+from recalld.actors.runtime import ActorRef
+from recalld.storage import codec
+from recalld.storage.errors import RecalldError
+
+if TYPE_CHECKING:
+    from recalld.actors.retain.items import RetainItem
+    from recalld.daemon.settings_table import Settings
+
+log = structlog.get_logger(__name__)
+
+CHARACTERS_A_TOKEN = 4
+CLAIM_WAIT = 10.0
+
+
+def pack_payload(items: Sequence[RetainItem]) -> bytes:
+    return zlib.compress(codec.pack([item.to_plain() for item in items]), 3)
+
+
+def unpack_payload(payload: bytes) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = codec.unpack(zlib.decompress(payload))
+    return items
+
+
+def split_items(items: Sequence[RetainItem], tokens: int) -> list[list[RetainItem]]:
+    """Items in parts of about `tokens`; items of one document stay together, since the document is one write."""
+    groups: dict[str, list[RetainItem]] = {}
+    named = any(item.document_id is not None for item in items)
+    for index, item in enumerate(items):
+        key = item.document_id if item.document_id is not None else f"\0{index}" if named else "\0"
+        groups.setdefault(key, []).append(item)
+    parts: list[list[RetainItem]] = [[]]
+    size = 0
+    for group in groups.values():
+        weight = sum(len(item.content) for item in group) // CHARACTERS_A_TOKEN
+        if parts[-1] and size + weight > tokens:
+            parts.append([])
+            size = 0
+        parts[-1] += group
+        size += weight
+    return parts
+
+
+def new_operations(parent: str, items: Sequence[RetainItem], tokens: int) -> tuple[messages.NewOperation, ...]:
+    """A parent and its children. Children's ids follow from the parent's, so a repeated call makes the same ones."""
+    parts = split_items(items, tokens)
+    children = [
+        messages.NewOperation(
+            id=str(uuid.uuid5(uuid.UUID(parent), str(index))),
+            kind="retain",
+            items_count=len(part),
+            payload=pack_payload(part),
+            parent=parent,
+            document_id=part[0].document_id if len({item.document_id for item in part}) == 1 else None,
+            result={"sub_batch_index": index},
+        )
+        for index, part in enumerate(parts)
+    ]
+    total = sum(len(item.content) for item in items) // CHARACTERS_A_TOKEN
+    head = messages.NewOperation(
+        id=parent,
+        kind="batch_retain",
+        items_count=len(items),
+        children=tuple(child.id for child in children),
+        result={
+            "is_parent": True,
+            "items_count": len(items),
+            "total_tokens": total,
+            "num_sub_batches": len(children),
+        },
+    )
+    return (head, *children)
+
+
+class Dispatcher:
+    """Keeps up to `operations.slots` operations running."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        shards: Shards,
+        worker: Callable[[], Awaitable[ActorRef]],
+        clock: Callable[[], int],
+        defaults: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._settings = settings
+        self._shards = shards
+        self._worker = worker
+        self._clock = clock
+        self._defaults = defaults
+        self._slots = asyncio.Semaphore(settings.operations_slots)
+        self._loops: list[asyncio.Task[None]] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self.items_done = 0
+
+    def start(self) -> None:
+        self._loops = [asyncio.create_task(self._serve(name)) for name in self._shards.names]
+
+    async def stop(self) -> None:
+        """Stop claiming and let go of what runs; a shard queues that again when it starts."""
+        tasks = [*self._loops, *self._running]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, shard: str) -> None:
+        while True:
+            await self._slots.acquire()
+            try:
+                request = messages.ClaimOperations(1, self._clock(), CLAIM_WAIT)
+                claimed = await self._shards.call_named(shard, request, CLAIM_WAIT + 30.0)
+            except RecalldError as error:
+                self._slots.release()
+                log.debug("no operation could be claimed", shard=shard, error=error.code)
+                await asyncio.sleep(1.0)
+                continue
+            except BaseException:
+                self._slots.release()
+                raise
+            if not claimed:
+                self._slots.release()
+                continue
+            task = asyncio.create_task(self._run(shard, claimed[0]))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def _run(self, shard: str, claimed: messages.Claimed) -> None:
+        try:
+            if claimed.attempts > self._settings.operations_max_attempts:
+                await self._failed(shard, claimed, RecalldError("The operation used up its attempts."), final=True)
+                return
+            items = unpack_payload(claimed.payload)
+            job = messages.RetainJob(
+                claimed.tenant,
+                claimed.bank_id,
+                tuple(items),
+                # One id for every attempt: an attempt that committed and lost its answer is not run twice.
+                request_id=claimed.id,
+                now=self._clock(),
+                defaults=self._defaults(),
+                provider=self._settings.extraction_provider,
+                operation_id=claimed.id,
+            )
+            await (await self._worker()).call(job, timeout=self._settings.operations_wall_seconds)
+            self.items_done += len(items)
+        except RecalldError as error:
+            await self._failed(shard, claimed, error)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            log.exception("an operation failed", operation=claimed.id)
+            await self._failed(shard, claimed, RecalldError(f"The operation failed ({type(error).__name__})."))
+        finally:
+            self._slots.release()
+
+    async def _failed(self, shard: str, claimed: messages.Claimed, error: RecalldError, final: bool = False) -> None:
+        """Report a failure: a passing one goes back to the queue after a growing wait, another ends the operation."""
+        transient = error.retryable or error.status >= 500
+        again = transient and not final and claimed.attempts < self._settings.operations_max_attempts
+        wait = min(
+            self._settings.operations_backoff_seconds * 2 ** (claimed.attempts - 1),
+            self._settings.operations_backoff_max_seconds,
+        )
+        wait = max(wait, getattr(error, "retry_after", 0))
+        now = self._clock()
+        report = messages.FinishOperation(
+            claimed.tenant,
+            claimed.bank_id,
+            claimed.id,
+            now,
+            error=error.message,
+            retry_at=now + int(wait * 1e6) if again else None,
+        )
+        try:
+            await self._shards.call_named(shard, report, 60.0)
+        except RecalldError:
+            log.warning("a failed operation could not be reported; its shard queues it again", operation=claimed.id)

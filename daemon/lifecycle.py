@@ -1,0 +1,262 @@
+"""Starting and ending: a home opened in this process, or a daemon that serves one until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import psutil
+import structlog
+
+from recalld.actors.inline_runtime import InlineRuntime
+from recalld.actors.runtime import ActorRef, Runtime
+from recalld.daemon import composition
+from recalld.daemon.service import MemoryService
+from recalld.daemon.settings_table import Settings
+from recalld.storage.errors import BadRequest, HomeInUse, RecalldError
+from recalld.storage.home import Home
+
+log = structlog.get_logger(__name__)
+
+OWNER_WAIT_SECONDS = 10.0
+SWITCH_SECONDS = 0.0005
+
+
+def init_home(settings: Settings) -> dict[str, Any]:
+    """Make a home for the configured model, or describe the one that is there."""
+    home = Home.create(settings.home_path, composition.clock(), settings.partitions)
+    embedder = composition.make_embedder(composition.embedding_values(settings))
+    home.bind_model(embedder.identity.to_plain())
+    return {"home": str(home.path), "partitions": home.info.partitions, "model": home.info.model.get("name")}
+
+
+async def open_service(settings: Settings) -> MemoryService:
+    """The service over the home in this process, or with Ray, started. Close it with `await service.close()`.
+
+    Raises `HomeInUse` when another process has the home, `ModelMismatch` when it was made with another model.
+    """
+    home = Home.create(settings.home_path, composition.clock(), settings.partitions)
+    me = psutil.Process()
+    home.acquire({"pid": me.pid, "start_time": me.create_time()})
+    started: list[Runtime] = []
+    try:
+        loading = asyncio.create_task(
+            asyncio.to_thread(composition.make_embedder, composition.embedding_values(settings))
+        )
+        actors, local = await _runtimes(settings, home, started)
+        try:
+            embedder = await asyncio.wait_for(loading, settings.model_init_timeout)
+        except TimeoutError:
+            raise BadRequest("The embedding model took too long to load; see model_init_timeout.") from None
+        home.bind_model(embedder.identity.to_plain())
+        service = await _assemble(settings, home, actors, local, embedder, started)
+    except BaseException:
+        await _end(started, home)
+        raise
+    service.start()
+    return service
+
+
+async def _runtimes(settings: Settings, home: Home, started: list[Runtime]) -> tuple[Runtime, Runtime]:
+    if settings.runtime == "inline":
+        inline = InlineRuntime()
+        started.append(inline)
+        return inline, inline
+    from recalld.actors.ray_runtime import RayOptions, RayRuntime
+
+    ray = RayRuntime(
+        RayOptions(
+            address=settings.ray_address,
+            run_folder=home.run,
+            object_store_memory=settings.ray_memory_mb << 20,
+            allow_unauthenticated=settings.ray_allow_tokenless,
+        )
+    )
+    started.append(ray)
+    await asyncio.wait_for(ray.start(), settings.ray_start_timeout)
+    # The Directory needs no process of its own: it lives in the gateway and watches the actors of the other runtime.
+    local = InlineRuntime(resolver=ray)
+    started.append(local)
+    return ray, local
+
+
+class _Resolver:
+    """Finds the Directory in this process, and every other actor in the runtime that hosts them."""
+
+    def __init__(self, actors: Runtime, local: Runtime) -> None:
+        self._actors = actors
+        self._local = local
+
+    async def lookup(self, name: str) -> ActorRef:
+        return await (self._local if name == composition.DIRECTORY else self._actors).lookup(name)
+
+
+async def _assemble(
+    settings: Settings, home: Home, actors: Runtime, local: Runtime, embedder: Any, started: list[Runtime]
+) -> MemoryService:
+    from recalld.actors.directory import Assignment
+
+    assignment = Assignment(home.info.partitions, settings.shard_count)
+    specs = composition.shard_specs(settings, home, assignment)
+    await asyncio.gather(
+        *(_spawn_shard(actors, spec) for spec in specs), actors.spawn(composition.encoder_spec(settings))
+    )
+    resolver = _Resolver(actors, local)
+    await local.spawn(composition.directory_spec(settings, home))
+    worker = _LazyWorker(settings, home, actors)
+
+    async def close() -> None:
+        await _end(started, home)
+
+    return MemoryService(
+        settings,
+        home,
+        resolver,
+        embedder,
+        worker.ref,
+        composition.clock,
+        composition.new_id,
+        close,
+        actors.describe,
+    )
+
+
+async def _spawn_shard(actors: Runtime, spec: Any) -> ActorRef:
+    """Start a shard; the partitions of one that was just killed are free a moment later."""
+    deadline = asyncio.get_running_loop().time() + OWNER_WAIT_SECONDS
+    while True:
+        try:
+            return await actors.spawn(spec)
+        except HomeInUse:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(0.2)
+
+
+class _LazyWorker:
+    """Starts the Worker when it is first needed."""
+
+    def __init__(self, settings: Settings, home: Home, actors: Runtime) -> None:
+        self._spec = composition.worker_spec(settings, home)
+        self._actors = actors
+        self._ref: ActorRef | None = None
+        self._lock = asyncio.Lock()
+
+    async def ref(self) -> ActorRef:
+        async with self._lock:
+            if self._ref is None:
+                self._ref = await self._actors.spawn(self._spec)
+            return self._ref
+
+
+async def _end(started: list[Runtime], home: Home) -> None:
+    for runtime in reversed(started):
+        with contextlib.suppress(Exception):
+            await runtime.shutdown()
+    home.release()
+
+
+# -- the daemon ------------------------------------------------------------------------------------------------------
+
+
+async def run_daemon(settings: Settings, on_ready: Callable[[Mapping[str, Any]], None]) -> int:
+    """Serve the home over HTTP until SIGINT or SIGTERM; a second signal ends the process at once. The exit code."""
+    from aiohttp import web
+
+    from recalld.daemon.app import build_app
+
+    configure_logging(settings)
+    # A thread that computes must give the event loop the interpreter back sooner than the default 5 ms.
+    sys.setswitchinterval(SWITCH_SECONDS)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _on_signal, stopping)
+    service = await open_service(settings)
+    try:
+        runner = web.AppRunner(build_app(service, settings), access_log=None, shutdown_timeout=settings.shutdown_grace)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, settings.host, settings.port)
+            try:
+                await site.start()
+            except OSError as error:
+                raise _bind_problem(settings, error) from error
+            port = _port_of(runner)
+            service.url = f"http://{settings.host}:{port}{settings.base_path}"
+            _write_record(service.home, settings, port)
+            on_ready({**await service.status(), "running": True})
+            await stopping.wait()
+        finally:
+            (service.home.run / "daemon.json").unlink(missing_ok=True)
+            await runner.cleanup()
+    finally:
+        await service.close()
+    return 0
+
+
+def _on_signal(stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        os._exit(130)
+    stopping.set()
+
+
+def _bind_problem(settings: Settings, error: OSError) -> RecalldError:
+    if error.errno == errno.EADDRINUSE:
+        return HomeInUse(f"Port {settings.port} on {settings.host} is in use; choose another with --port.")
+    if error.errno == errno.EACCES:
+        return BadRequest(f"Port {settings.port} needs more rights; choose one above 1023 with --port.")
+    return BadRequest(f"{settings.host}:{settings.port} cannot be listened on; check --host and --port.")
+
+
+def _port_of(runner: Any) -> int:
+    for address in runner.addresses:
+        return int(address[1])
+    return 0
+
+
+def _write_record(home: Home, settings: Settings, port: int) -> None:
+    """`run/daemon.json`, by which commands find this daemon."""
+    me = psutil.Process()
+    record = {
+        "pid": me.pid,
+        "start_time": me.create_time(),
+        "host": settings.host,
+        "port": port,
+        "base_path": settings.base_path,
+    }
+    scratch = home.run / "daemon.json.tmp"
+    scratch.write_text(json.dumps(record))
+    scratch.chmod(0o600)
+    scratch.replace(home.run / "daemon.json")
+
+
+def configure_logging(settings: Settings) -> None:
+    """Structured logs on standard error: standard output belongs to what a command prints."""
+    level = getattr(logging, settings.log_level.upper(), logging.DEBUG if settings.log_level == "trace" else 20)
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    renderer: Any = structlog.processors.JSONRenderer() if settings.log_format == "json" else _plain_renderer()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _plain_renderer() -> Any:
+    return structlog.dev.ConsoleRenderer(colors=False)
