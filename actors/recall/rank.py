@@ -12,7 +12,7 @@ from recalld.actors.recall.fusion import around
 from recalld.actors.recall.late import LateQuery, maxsim
 from recalld.actors.recall.settings import RankWeights, RecallSettings
 from recalld.actors.recall.snapshot import AnyInts, Bools, Columns, Floats, Ints, Snapshot
-from recalld.actors.recall.temporal import closeness, spans
+from recalld.actors.recall.temporal import spans
 from recalld.storage.records import OBSERVATION, UNKNOWN
 
 _DAY = 86_400_000_000.0
@@ -37,6 +37,7 @@ class Features(NamedTuple):
     near1: Floats
     near2: Floats
     near_keyword: Floats
+    answers: Floats
     question: Floats
 
 
@@ -84,6 +85,7 @@ def features(
         near1=np.maximum(lent[0], lent[1]),
         near2=np.maximum(lent[2], lent[3]),
         near_keyword=np.maximum(beside[0], beside[1]),
+        answers=np.where((near[0] >= 0) & columns.question[near[0]], lent[0], np.float32(0.0)),
         question=columns.question[uids].astype(np.float32),
     )
 
@@ -138,6 +140,7 @@ def blended(weights: RankWeights, unknown_share: float) -> RankWeights:
         near1=weights.near1 * kept,
         near2=weights.near2 * kept,
         near_keyword=weights.near_keyword + lost * 0.5 * weights.near1,
+        answers=weights.answers * kept,
         question=weights.question,
     )
 
@@ -160,13 +163,28 @@ def boosts(columns: Columns, uids: Ints, now: int, window: tuple[int, int] | Non
     if window is None:
         temporal = np.ones(len(uids), np.float32)
     else:
-        near, inside = closeness(columns, uids, window)
-        # Inside the window even its edge beats what lies outside.
-        temporal = _multiplier(np.where(inside, 0.5 + 0.5 * near, 0.0), settings.temporal_alpha)
+        temporal = _multiplier(_in_window(columns, uids, window, settings), settings.temporal_alpha)
     proof = columns.proof[uids].astype(np.float64)
     signal = np.clip(0.5 + np.log(np.maximum(proof, 1.0)) / 10.0, 0.0, 1.0)
     signal[columns.network[uids] != OBSERVATION] = 0.5
     return Boosts(recency, temporal, _multiplier(signal, settings.proof_alpha))
+
+
+def _in_window(columns: Columns, uids: Ints, window: tuple[int, int], settings: RecallSettings) -> Floats:
+    """1 for a unit whose time meets the window, wherever in it; 0.5 without a date, 0 outside.
+
+    Things are told on the day or some time after: a unit dated only by when it was said still counts, less and less,
+    when that was within as much time behind the window as the window is long (or the settings' days).
+    """
+    begin, end = min(window), max(window)
+    first, last = spans(columns, uids)
+    inside = (first <= end) & (last >= begin)
+    slack = max(float(end) - float(begin), settings.told_days * _DAY)
+    late = (first.astype(np.float64) - float(end)) / slack
+    told = (columns.occurred_start[uids] == UNKNOWN) & (columns.occurred_end[uids] == UNKNOWN) & (late > 0.0)
+    signal = np.where(inside, 1.0, np.where(told, settings.told_share * np.maximum(0.0, 1.0 - late), 0.0))
+    signal[first == UNKNOWN] = 0.5
+    return signal.astype(np.float32)
 
 
 def _recency(columns: Columns, uids: Ints, now: int, settings: RecallSettings) -> Floats:
