@@ -30,7 +30,7 @@ MOST = 40
 """Names kept of one fact."""
 _LONGEST = 100
 _SMALL_LETTERS = 400
-"""Up to this length a text without capitals is talk; beyond, it is logs, code or lists of words, without names to find."""
+"""Up to this length a text without capitals is talk; beyond, it is logs, code or lists of words, which name nobody."""
 
 _UPPER = "".join(c for c in map(chr, range(0x41, 0x1F00)) if c.isupper() and unicodedata.category(c) == "Lu")
 _U, _W = f"[{_UPPER}]", "[^\\W_\u1100-\u11ff\u2e80-\U0003ffff]"
