@@ -1,6 +1,6 @@
 """The grammar of English date words, shared by questions (`recall.dates`) and stored text (`retain.times`).
 
-`find(text, anchor)` gives every date expression with its span and its range as local wall time, `[low, high)`.
+`atoms(text, anchor)` gives every date expression with its span and its range as local wall time, `[low, high)`.
 Readings:
 
 * A week is Monday to Sunday; a weekend is its Saturday and Sunday. Seasons are the northern, meteorological ones;
@@ -27,7 +27,7 @@ Anything outside the years 1000 to 2999 is nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -37,7 +37,6 @@ from recalld.actors.dateranges import DAY, MAX_YEAR, MIN_YEAR, Anchor, Range
 from recalld.actors.datewords import (
     ANY_WEEKDAY,
     DAY_NUMBER,
-    GATE,
     HOLIDAYS,
     IN,
     LAST,
@@ -76,16 +75,6 @@ class Found:
     @property
     def range(self) -> Range:
         return self.low, self.high
-
-
-_PREFIX: Final = re.compile(
-    r"\b(?P<word>every|each|since|starting(?: from| in| on)?|prior to|before|until|till|after|between"
-    r"|from)\s+(?:about\s+|around\s+)?(?:the\s+)?$"
-)
-_JOIN: Final = re.compile(
-    r"^\s*,?\s*(?P<word>and|or|to|until|till|through|thru|up to|vs\.?|versus|-|–|—)\s*(?:the\s+)?$"
-)
-_ONWARDS: Final = re.compile(r"^\s*(?:onwards?|and later|or later|and after)\b")
 
 
 class Yearless(NamedTuple):
@@ -137,6 +126,19 @@ def _days(a: Anchor, month: str, first: str, last: str | None, year: str | None)
     if year:
         return read(int(year))
     return Yearless((r.yearless_day(a, number, low)[0], r.yearless_day(a, number, high)[1]), read)
+
+
+@_rule(
+    rf"\b(?:the\s+)?week of\s+(?:the\s+)?(?:(?P<d>{DAY_NUMBER})\s+(?:of\s+)?(?P<m>{MONTH})|(?P<n>{MONTH})\s+"
+    rf"(?P<e>{DAY_NUMBER}))\b(?:,?\s+(?P<y>{YEAR}))?"
+)
+def _week_of(m: Match, a: Anchor) -> Reading:
+    number, day = MONTH_NUMBERS[(m["m"] or m["n"]).lower()], day_number_of(m["d"] or m["e"])
+
+    def read(year: int) -> Range:
+        return r.week_range(r.date(year, number, day))
+
+    return read(int(m["y"])) if m["y"] else Yearless(r.week_range(r.yearless_day(a, number, day)[0]), read)
 
 
 @_rule(
@@ -219,19 +221,6 @@ def _part(m: Match, a: Anchor) -> Range | None:
 @_rule(rf"\b(?P<m>{MONTH})\.?,?\s+(?:of\s+)?(?P<y>{YEAR})")
 def _month_year(m: Match, a: Anchor) -> Range:
     return r.month_range(int(m["y"]), MONTH_NUMBERS[m["m"].lower()])
-
-
-@_rule(
-    rf"\b(?:the\s+)?week of\s+(?:the\s+)?(?:(?P<d>{DAY_NUMBER})\s+(?:of\s+)?(?P<m>{MONTH})|(?P<n>{MONTH})\s+"
-    rf"(?P<e>{DAY_NUMBER}))\b(?:,?\s+(?P<y>{YEAR}))?"
-)
-def _week_of(m: Match, a: Anchor) -> Reading:
-    number, day = MONTH_NUMBERS[(m["m"] or m["n"]).lower()], day_number_of(m["d"] or m["e"])
-
-    def read(year: int) -> Range:
-        return r.week_range(r.date(year, number, day))
-
-    return read(int(m["y"])) if m["y"] else Yearless(r.week_range(r.yearless_day(a, number, day)[0]), read)
 
 
 @_rule(
@@ -513,76 +502,18 @@ _BEHIND_PREPOSITION: Final = frozenset({_short_weekday, _bare_month, _bare_seaso
 def atoms(text: str, anchor: Anchor) -> list[Found]:
     """Single expressions, left to right, none overlapping; an earlier rule wins."""
     found: list[Found] = []
-    refused: list[tuple[int, int]] = []
+    taken = bytearray(len(text))
     for pattern, rule in _RULES:
         for match in pattern.finditer(text):
-            span = match.span("x") if rule in _BEHIND_PREPOSITION else match.span()
-            if any(span[0] < end and start < span[1] for start, end in refused):
+            start, end = match.span("x") if rule in _BEHIND_PREPOSITION else match.span()
+            if any(taken[start:end]):
                 continue
-            refused.append(span)
             one = _spanned(rule, match, anchor)
             if one is not None:
                 found.append(one)
-            elif rule in _WEAK:
-                refused.pop()  # it only guessed; a later rule may know better
+            if one is not None or rule not in _WEAK:  # a weak rule only guessed; a later one may know better
+                taken[start:end] = b"\x01" * (end - start)
     return sorted(found, key=lambda f: f.start)
 
 
 _WEAK: Final = frozenset({_in_units, _closing_year, _years, _in_year, _the_31st, _ordinal})
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """One or two joined expressions with the word before: `since`, `before`, `after`, `every` or ""."""
-
-    found: Found
-    word: str
-
-
-def may_hold(text: str) -> bool:
-    """The gate in front of `find`: False is certain, True is not."""
-    return GATE.search(text) is not None
-
-
-def find(text: str, anchor: Anchor) -> Iterator[Expression]:
-    """Date expressions of `text`, ranges (`from X to Y`) joined. The gate is the caller's."""
-    items = atoms(text, anchor)
-    index = 0
-    while index < len(items):
-        one = items[index]
-        before = _PREFIX.search(text[: one.start].lower())
-        word = before["word"] if before else ""
-        inside = text[one.start : one.end].lower()
-        index += 1
-        if index < len(items):
-            other = items[index]
-            join = _JOIN.match(text[one.end : other.start].lower())
-            if join and (word in ("between", "from") or join["word"] not in ("and", "or", "vs", "vs.", "versus")):
-                yield Expression(_hull(one, other), "")
-                index += 1
-                continue
-        if word.startswith("starting") or _ONWARDS.match(text[one.end :].lower()) or inside.startswith("since"):
-            word = "since"
-        if word in ("prior to", "until", "till"):
-            word = "before"
-        yield Expression(one, word if word in ("since", "before", "after", "every", "each") else "")
-
-
-def _hull(one: Found, other: Found) -> Found:
-    """From the first to the second; a side without year takes it from the other."""
-    low, high = one.range, other.range
-    try:
-        if one.redo and not other.redo:
-            low = one.redo(other.low.year)
-            if low[0] > high[1]:
-                low = one.redo(other.low.year - 1)
-        elif other.redo and not one.redo:
-            high = other.redo(one.low.year)
-            if high[1] < low[0]:
-                high = other.redo(one.low.year + 1)
-        elif one.redo and low[0] > high[0]:
-            low = one.redo(low[0].year - 1)
-    except (ValueError, OverflowError):
-        low, high = one.range, other.range
-    span = (min(low[0], high[0]), max(low[1], high[1]))
-    return Found(one.start, other.end, *span)

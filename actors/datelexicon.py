@@ -1,4 +1,6 @@
-"""Date words of other languages: Spanish, French, German, Italian, Portuguese, Chinese, Japanese, Korean by tables here;
+"""Date words of other languages.
+
+Spanish, French, German, Italian, Portuguese, Chinese, Japanese and Korean have tables;
 the languages of `FALLBACK` only as a gate in front of the `dateparser` library, which is imported when one opens.
 
 Texts are compared folded (`fold`): lower case, no accents, ASCII digits, each character still at its place.
@@ -13,8 +15,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from recalld.actors import dateranges as r
-from recalld.actors.dategrammar import Expression, Found
+from recalld.actors.dategrammar import Found
+from recalld.actors.datephrases import Expression
 from recalld.actors.dateranges import DAY, Anchor, Range
+from recalld.actors.datewords import Triggers
 
 
 class _Fold(dict[int, int]):
@@ -445,12 +449,14 @@ _CJK_GATE: Final = re.compile(
 _CJK_SINCE: Final = re.compile(r"^\s*(?:以来|以來|から|부터|起|至今)")
 _CJK: Final = _cjk_rules()
 
-# Languages the rules do not know: a gate each, behind it the library. Compared in lower case with their accents, because
-# a folded `önce` is English.
+# Languages the rules do not know: a gate each, behind it the library. Compared in lower case with their accents,
+# because a folded `önce` is English.
 _FALLBACK_WORDS: Final = {
-    "ru": "вчера|позавчера|сегодня|завтра|назад|прошл\\w+|следующ\\w+|январ\\w+|феврал\\w+|март[ае]?|апрел\\w+|ма[йя]|июн\\w"
+    "ru": "вчера|позавчера|сегодня|завтра|назад|прошл\\w+|следующ\\w+|январ\\w+|феврал\\w+|март[ае]?"
+    "|апрел\\w+|ма[йя]|июн\\w"
     "|июл\\w|август\\w*|сентябр\\w+|октябр\\w+|ноябр\\w+|декабр\\w+",
-    "uk": "вчора|позавчора|сьогодні|тому|минул\\w+|січн\\w+|лют\\w+|берез\\w+|квіт\\w+|трав\\w+|черв\\w+|лип\\w+|серп\\w+"
+    "uk": "вчора|позавчора|сьогодні|тому|минул\\w+|січн\\w+|лют\\w+|берез\\w+|квіт\\w+|трав\\w+|черв\\w+"
+    "|лип\\w+|серп\\w+"
     "|верес\\w+|жовт\\w+|листопад\\w*|груд\\w+",
     "nl": "gisteren|eergisteren|vandaag|geleden|afgelopen|vorige|januari|februari|maart|augustus",
     "pl": "wczoraj|przedwczoraj|dzisiaj|jutro|temu|zeszł\\w+|stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia"
@@ -478,16 +484,28 @@ _ASCII_WORDS: Final = re.compile(
 )
 
 
+_TRIGGER_WORDS: Final = Triggers(
+    re.compile(
+        _ASCII_WORDS.pattern.replace(r"(?<!\w)(?:", "(?:", 1).removesuffix(r")(?!\w)")
+        # Of the expressions of several words, the one word that is rare in English.
+        + r"|settimana|fine|hari|yang|minggu|an|ayer|hier|apres-demain|amanha|ieri|[12]\d{3})"
+    )
+)
+_LETTER: Final = re.compile(r"[^\W\d_\x00-\x7f]")  # not ASCII
+
+
 def may_hold(text: str) -> bool:
     """The gate in front of `find` and `fallback_language`: False is certain, True is not."""
-    return not text.isascii() or _ASCII_WORDS.search(text) is not None
+    if _LETTER.search(text) is not None:
+        return True
+    return _TRIGGER_WORDS.any_in(text) and _ASCII_WORDS.search(text) is not None
 
 
 def find(text: str, anchor: Anchor) -> list[Expression] | None:
     """Date expressions of the language that reads the most; None when no table's gate opens.
 
-    An expression that is no date after all (100,000 years ago) is not in the list, but it opened the gate, so that no other
-    parser is asked about it.
+    An expression that is no date after all (100,000 years ago) is not in the list, but it opened the gate, so that no
+    other parser is asked about it.
     """
     folded = fold(text)
     opened = False

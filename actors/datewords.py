@@ -78,7 +78,7 @@ IN: Final = (
 # The gate: nothing below is tried without one of these.
 GATE: Final = re.compile(
     r"\b(?:today|tonight|yesterday|tomorrow|ago|now|last|past|previous|this|current|next|coming"
-    r"|upcoming|following|since|week"
+    r"|upcoming|following|since|weeks?|days?|months?|years?|hours?|minutes?|weekends?|fortnights?"
     rf"|{WEEKDAY}|mon|tues?|wed|thu(?:rs?)?|fri|{MONTH}|q[1-4]|quarter|christmas|halloween|new year's|valentine's"
     r"|(?:spring|summer|autumn|fall|winter)|the other day|earlier|later|decade"
     r"|(?:in|during|since|until|till|by|before|after|from|around|of|for|between|throughout|year"
@@ -111,3 +111,32 @@ def step_of(text: str) -> int:
 
 def day_number_of(text: str) -> int:
     return int(re.sub(r"\D", "", text))
+
+
+# One word, or a number, without which the gate cannot open.
+TRIGGER: Final = re.compile(
+    r"today|tonight|yesterday|tomorrow|ago|last|past|previous|this|current|next|coming|upcoming|following|since|other"
+    rf"|(?:{UNIT})s?|{ANY_WEEKDAY}|{MONTH}|{SEASON}|q[1-4]|earlier|later|christmas|halloween|year's|valentine's"
+    r"|beginning|end|middle|early|mid|late|.*\d.*"
+)
+
+
+class Triggers(dict[str, bool]):
+    """Whether a word can open a gate, remembered by word: most texts cost look-ups and no pattern."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        super().__init__()
+        self._pattern = pattern
+
+    def __missing__(self, word: str) -> bool:
+        if len(self) > 100_000:
+            self.clear()  # the words of the world never end
+        self[word] = found = self._pattern.fullmatch(word[:64]) is not None
+        return found
+
+    def any_in(self, text: str) -> bool:
+        """Whether some word of `text` is a trigger."""
+        return any(map(self.__getitem__, _TOKEN.findall(text.lower())))
+
+
+_TOKEN: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")

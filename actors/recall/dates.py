@@ -1,7 +1,7 @@
 """Which stretch of time a question asks about.
 
-A question without date words costs one regular expression. The rules are `dategrammar` (English) and `datelexicon` (eight
-more languages); only for the words of yet other languages is the `dateparser` library imported.
+A question without date words costs one regular expression. The rules are `dategrammar` (English) and `datelexicon`
+(eight more languages); only for the words of yet other languages is the `dateparser` library imported.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import unicodedata
 from datetime import datetime
 from typing import Any, Final
 
-from recalld.actors import dategrammar, datelexicon
+from recalld.actors import datelexicon, datephrases
 from recalld.actors import dateranges as r
-from recalld.actors.dategrammar import Expression
+from recalld.actors.datephrases import Expression
 from recalld.actors.dateranges import Anchor, Range
 from recalld.storage.errors import DateParseError
 
@@ -33,12 +33,12 @@ _LONGER: Final = (
 def detect_window(query: str, now: int, utc_offset_minutes: int = 0) -> tuple[int, int] | None:
     """The window `query` speaks of, (first, last) in µs since the epoch, both inside; None when it speaks of none.
 
-    Relative words are read from `now` (µs) in the zone of the offset, open ones as past unless the question looks ahead.
-    Of several dates the narrowest counts; two joined by `and` give the stretch over both. `since X` ends now, `before X`
-    begins 100 years earlier. Raises `DateParseError` when a parser breaks, so that the caller can say so.
+    Relative words are read from `now` (µs) in the zone of the offset, open ones as past unless the question looks
+    ahead. Of several dates the narrowest counts; two joined by `and` give the stretch over both. `since X` ends now,
+    `before X` begins 100 years earlier. Raises `DateParseError` when a parser breaks, so that the caller can say so.
     """
     text = query[:MAX_QUERY]
-    english = dategrammar.may_hold(text)
+    english = datephrases.may_hold(text)
     if not english and not datelexicon.may_hold(text):
         return None
     try:
@@ -55,7 +55,7 @@ def _detect(text: str, now: int, offset: int, english: bool) -> Range | None:
         anchor = Anchor.at(now, offset, lean=_lean(text))
     except OverflowError:
         return None
-    found = list(dategrammar.find(text, anchor)) if english else []
+    found = list(datephrases.find(text, anchor)) if english else []
     # "am 7. Mai 2023": the year alone is what English sees there, so the others may know better.
     if all(one.found.weak for one in found):
         others = datelexicon.find(text, anchor) if datelexicon.may_hold(text) else None

@@ -1,19 +1,23 @@
-"""When the things a text tells of happened: its date words as absolute ranges, read from the text's own time and zone."""
+"""
+
+hen the things a text tells of happened: its date words as absolute ranges, read from the text's own time and zone.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from recalld.actors import dategrammar, datelexicon
+from recalld.actors import datelexicon, datephrases
 from recalld.actors import dateranges as r
-from recalld.actors.dategrammar import Expression
+from recalld.actors.datephrases import Expression
 from recalld.actors.dateranges import Anchor
 
 MAX_TEXT: Final = 20_000  # characters looked at
 
-_SENTENCE: Final = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？\n]*")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _FUTURE: Final = re.compile(
     r"\b(?:will|won't|going to|gonna|shall|plan(?:s|ning)?|planned|scheduled|upcoming|looking forward"
     r"|can't wait|hope to"
@@ -35,7 +39,10 @@ _PAST: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """One date expression: `start` to `end` in µs since the epoch, both inside, the words, and their span in the text."""
+    """
+
+    ne date expression: `start` to `end` in µs since the epoch, both inside, the words, and their span in the text.
+    """
 
     start: int
     end: int
@@ -46,15 +53,16 @@ class EventTime:
 def resolve(text: str, anchor: int, utc_offset_minutes: int = 0) -> list[EventTime]:
     """Every date expression of `text` in order, read from `anchor` (µs) in the zone of the offset.
 
-    The readings are those of `dategrammar`. An open word (`on Friday`, `in June`, `the 31st`) leans the way its sentence
-    does: ahead (`will`, `going to`, `due`), back (`went`, `met`), or neither. Habits (`every Friday`) and borders
-    (`before June`, `until May`) name no event and give nothing; `since 2016` runs to the anchor.
+    The readings are those of `dategrammar`. An open word (`on Friday`, `in June`, `the 31st`) leans the way its
+    sentence does: ahead (`will`, `going to`, `due`), back (`went`, `met`), or neither. Habits (`every Friday`) and
+    borders (`before June`, `until May`) name no event and give nothing; `since 2016` runs to the anchor.
     """
     text = text[:MAX_TEXT]
+    if not datephrases.may_hold(text) and not datelexicon.may_hold(text):
+        return []
     # All rules lean the same way within a sentence, so each is read alone; most hold no date word at all.
     times: list[EventTime] = []
-    for sentence in _SENTENCE.finditer(text):
-        piece, shift = sentence.group(), sentence.start()
+    for piece, shift in _sentences(text):
         for one in _read(piece, anchor, utc_offset_minutes):
             if one.word in ("every", "each", "before", "after"):
                 continue
@@ -71,8 +79,16 @@ def resolve(text: str, anchor: int, utc_offset_minutes: int = 0) -> list[EventTi
     return times
 
 
+def _sentences(text: str) -> Iterator[tuple[str, int]]:
+    start = 0
+    for border in _SENTENCE_END.finditer(text):
+        yield text[start : border.start()], start
+        start = border.end()
+    yield text[start:], start
+
+
 def _read(piece: str, instant: int, offset: int) -> list[Expression]:
-    english = dategrammar.may_hold(piece)
+    english = datephrases.may_hold(piece)
     other = datelexicon.may_hold(piece)
     if not english and not other:
         return []
@@ -80,7 +96,7 @@ def _read(piece: str, instant: int, offset: int) -> list[Expression]:
         anchor = Anchor.at(instant, offset, _lean(piece))
     except OverflowError:
         return []
-    found = list(dategrammar.find(piece, anchor)) if english else []
+    found = list(datephrases.find(piece, anchor)) if english else []
     if other and all(one.found.weak for one in found):
         found = datelexicon.find(piece, anchor) or found
     return found

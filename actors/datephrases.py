@@ -1,0 +1,122 @@
+"""Date expressions in their sentence: the word before them (`since`, `every`), ranges (`from X to Y`), and offsets
+(`the week before X`). The single expressions and their readings are `dategrammar`'s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from recalld.actors import dateranges as r
+from recalld.actors.dategrammar import Found, atoms
+from recalld.actors.dateranges import DAY, Anchor
+from recalld.actors.datewords import GATE, NUMBER, TRIGGER, UNIT, WEEKDAY, WEEKDAY_NUMBERS, Triggers, number_of
+
+Match = re.Match[str]
+
+_REACH: Final = 60  # characters looked at before an expression
+_PREFIX: Final = re.compile(
+    r"\b(?P<word>every|each|since|starting(?: from| in| on)?|prior to|before|until|till|after|between"
+    r"|from)\s+(?:about\s+|around\s+)?(?:the\s+)?$"
+)
+_JOIN: Final = re.compile(
+    r"^\s*,?\s*(?P<word>and|or|to|until|till|through|thru|up to|vs\.?|versus|-|–|—)\s*(?:the\s+)?$"
+)
+_BESIDE: Final = re.compile(
+    rf"\b(?:the\s+|(?P<n>{NUMBER})\s+)(?P<u>{UNIT}|{WEEKDAY})s?\s+(?P<w>before|after|prior to|following)\s+(?:the\s+)?$"
+)
+_ONWARDS: Final = re.compile(r"^\s*(?:onwards?|and later|or later|and after)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One or two joined expressions with the word before: `since`, `before`, `after`, `every` or ""."""
+
+    found: Found
+    word: str
+
+
+_triggers: Final = Triggers(TRIGGER)
+
+
+def may_hold(text: str) -> bool:
+    """The gate in front of `find`: False is certain, True is not."""
+    return _triggers.any_in(text) and GATE.search(text) is not None
+
+
+def find(text: str, anchor: Anchor) -> Iterator[Expression]:
+    """Date expressions of `text`, ranges (`from X to Y`) joined. The gate is the caller's."""
+    items = atoms(text, anchor)
+    index = 0
+    while index < len(items):
+        one = items[index]
+        index += 1
+        if index < len(items) and (beside := _beside(text, items[index])) and beside[1] <= one.start:
+            continue  # "the Friday before 20 May": the weekday belongs to what follows
+        if beside := _beside(text, one):
+            if (moved := _moved(*beside, one)) is not None:
+                yield Expression(moved, "")
+            continue
+        before = _PREFIX.search(text[max(0, one.start - _REACH) : one.start].lower())
+        word = before["word"] if before else ""
+        inside = text[one.start : one.end].lower()
+        if index < len(items):
+            other = items[index]
+            join = _JOIN.match(text[one.end : other.start].lower())
+            if join and (word in ("between", "from") or join["word"] not in ("and", "or", "vs", "vs.", "versus")):
+                yield Expression(_hull(one, other), "")
+                index += 1
+                continue
+        if word.startswith("starting") or _ONWARDS.match(text[one.end :].lower()) or inside.startswith("since"):
+            word = "since"
+        if word in ("prior to", "until", "till"):
+            word = "before"
+        yield Expression(one, word if word in ("since", "before", "after", "every", "each") else "")
+
+
+def _beside(text: str, one: Found) -> tuple[Match, int] | None:
+    """The words `the week before`, `two days after` in front of an expression, and where they start."""
+    low = max(0, one.start - _REACH)
+    match = _BESIDE.search(text[low : one.start].lower())
+    return (match, low + match.start()) if match else None
+
+
+def _moved(beside: Match, start: int, one: Found) -> Found | None:
+    """`the week before`, `two days after`, `the Friday before` a date."""
+    unit, step = beside["u"], -1 if beside["w"] in ("before", "prior to") else 1
+    border = one.low if step < 0 else one.high - DAY
+    try:
+        if unit in WEEKDAY_NUMBERS:
+            at = Anchor(border)
+            span = r.relative_weekday(at, WEEKDAY_NUMBERS[unit], -1 if step < 0 else 0)
+            if step > 0 and span[0] == at.today:
+                span = span[0] + 7 * DAY, span[1] + 7 * DAY
+        else:
+            least, most = number_of(beside["n"] or "a")
+            near, far = r.ago(unit, border, -step * least), r.ago(unit, border, -step * most)
+            span = min(near[0], far[0]), max(near[1], far[1])
+    except (ValueError, OverflowError):
+        return None
+    return Found(start, one.end, *span) if r.in_bounds(span) else None
+
+
+def _hull(one: Found, other: Found) -> Found:
+    """From the first to the second; a side without year takes it from the other."""
+    low, high = one.range, other.range
+    try:
+        if one.redo and not other.redo:
+            low = one.redo(other.low.year)
+            if low[0] > high[1]:
+                low = one.redo(other.low.year - 1)
+        elif other.redo and not one.redo:
+            high = other.redo(one.low.year)
+            if high[1] < low[0]:
+                high = other.redo(one.low.year + 1)
+        elif one.redo and low[0] > high[0]:
+            low = one.redo(low[0].year - 1)
+    except (ValueError, OverflowError):
+        low, high = one.range, other.range
+    span = (min(low[0], high[0]), max(low[1], high[1]))
+    return Found(one.start, other.end, *span)
