@@ -29,7 +29,7 @@ class Term(NamedTuple):
     """One query term as the allowed units hold it: uids, frequencies and its inverse document frequency."""
 
     term: str
-    uids: AnyInts
+    uids: Ints
     frequencies: Floats
     idf: float
 
@@ -100,7 +100,7 @@ def _touched(chosen: Sequence[Term], most: Sequence[float], dense: Floats, k: in
     for rare in range(1, len(chosen)):
         if sum(len(term.uids) for term in chosen[:rare]) < k:
             continue
-        uids = np.unique(np.concatenate([term.uids for term in chosen[:rare]])).astype(np.int64)
+        uids = np.unique(np.concatenate([term.uids for term in chosen[:rare]]))
         if len(uids) * 4 > len(dense):
             break
         if len(uids) >= k and float(np.partition(dense[uids], len(uids) - k)[len(uids) - k]) >= sum(most[rare:]):
@@ -119,16 +119,17 @@ def _selective(snap: Snapshot, terms: Sequence[str], allowed: Bools, size: int, 
         half = settings.probed_terms // 2
         distinct = distinct[:half] + sorted(distinct[half:], key=len, reverse=True)[:half]
     found = []
+    everything = size == snap.n
     for term in distinct:
-        uids, frequencies = snap.postings(term)
-        if len(uids) == 0:
-            continue
-        keep = allowed[uids]
-        df = int(np.count_nonzero(keep))
+        held, frequencies = snap.postings(term)
+        # Indexing converts to intp each time it is done with anything else, and it is done four times.
+        uids = held.astype(np.intp)
+        if not everything:
+            keep = allowed[uids]
+            uids, frequencies = uids[keep], frequencies[keep]
+        df = len(uids)
         if df == 0:
             continue
-        if df < len(uids):
-            uids, frequencies = uids[keep], frequencies[keep]
         idf = float(np.log(1.0 + (size - df + 0.5) / (df + 0.5)))
         found.append(Term(term, uids, frequencies.astype(np.float32), idf))
     found.sort(key=lambda term: -term.idf)
