@@ -221,7 +221,8 @@ def test_relative_words_are_read_in_the_callers_zone() -> None:
 def test_a_question_without_date_words_never_imports_the_library() -> None:
     code = (
         "import sys; from recalld.actors.recall.dates import detect_window as d;"
-        "d('what did Ana say about the boat', 0); d('what happened last week', 0); assert 'dateparser' not in sys.modules"
+        "d('what did Ana say about the boat', 0); d('what happened last week', 0);"
+        "assert 'dateparser' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
