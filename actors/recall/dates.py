@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from recalld.actors import datelexicon, datephrases
+from recalld.actors import datelexicon, datelibrary, datephrases
 from recalld.actors import dateranges as r
 from recalld.actors.datephrases import Expression
 from recalld.actors.dateranges import Anchor, Range
@@ -22,12 +21,6 @@ _OPEN_YEARS: Final = 100  # how far "before 2019" and "after next May" reach
 _FUTURE: Final = re.compile(r"\b(?:will|going to|gonna|shall|upcoming|plan(?:s|ned|ning)?|scheduled|due)\b|'ll\b", re.I)
 _PAST: Final = re.compile(r"\b(?:did|was|were|had|has|have|happened|went|said|decided)\b", re.I)
 _JOINS: Final = re.compile(r"^\s*,?\s*(?:and|or|vs\.?|versus|with|to)\s+(?:the\s+|that of\s+)?(?:in\s+|on\s+)?$", re.I)
-# What a word of the library's languages makes of the day it gives.
-_LONGER: Final = (
-    ("week", re.compile(r"недел|тиж|week|tydzie|tygod|veck|hafta|minggu|أسبوع|हफ़?्त|tuần|שבוע|สัปดาห์")),
-    ("month", re.compile(r"месяц|місяц|maand|miesi|månad|bulan|شهر|महीन|tháng|חודש|เดือน")),
-    ("year", re.compile(r"год|лет|рік|рок|jaar|rok|lat|yıl|tahun|سنة|عام|साल|năm|שנה|ปี")),
-)
 
 
 def detect_window(query: str, now: int, utc_offset_minutes: int = 0) -> tuple[int, int] | None:
@@ -62,7 +55,7 @@ def _detect(text: str, now: int, offset: int, english: bool) -> Range | None:
         if others or not found:
             found = others or found
             if others is None and (language := datelexicon.fallback_language(text)):
-                return _by_library(text, language, anchor)
+                found = [Expression(one, "") for one in datelibrary.search(text, language, anchor)]
     return _choose(found, text, anchor)
 
 
@@ -99,24 +92,3 @@ def _opened(one: Expression, anchor: Anchor) -> Range | None:
             return high, today_over
         return high, high.replace(year=min(high.year + _OPEN_YEARS, r.MAX_YEAR), day=min(high.day, 28))
     return low, high
-
-
-def _by_library(text: str, language: str, anchor: Anchor) -> Range | None:
-    from dateparser.search import search_dates  # half a second and 20 MB that most processes never need
-
-    settings: dict[str, Any] = {
-        "RELATIVE_BASE": anchor.now,
-        "PREFER_DATES_FROM": "past" if anchor.lean <= 0 else "future",
-        "RETURN_AS_TIMEZONE_AWARE": False,
-    }
-    for result in search_dates(text, languages=[language], settings=settings) or []:
-        # Two or more fields by release: the words, the moment, and since 1.5.0 what else was read.
-        words, moment = result[0], result[1]
-        if not isinstance(moment, datetime) or re.fullmatch(r"\W*(?:\d{1,4}|\w{1,2})\W*", words):
-            continue  # a bare number or a scrap such as "we" is no date
-        unit = next((unit for unit, names in _LONGER if names.search(words.lower())), "day")
-        try:
-            return r.period(unit, moment.replace(tzinfo=None))
-        except (ValueError, OverflowError):
-            continue
-    return None

@@ -5,18 +5,21 @@ hen the things a text tells of happened: its date words as absolute ranges, read
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from recalld.actors import datelexicon, datephrases
+from recalld.actors import datelexicon, datelibrary, datephrases
 from recalld.actors import dateranges as r
 from recalld.actors.datephrases import Expression
 from recalld.actors.dateranges import Anchor
 
 MAX_TEXT: Final = 20_000  # characters looked at
+MAX_LIBRARY: Final = 500  # characters of one sentence the library is asked about; it is slow
 
+_log: Final = logging.getLogger(__name__)
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _FUTURE: Final = re.compile(
     r"\b(?:will|won't|going to|gonna|shall|plan(?:s|ning)?|planned|scheduled|upcoming|looking forward"
@@ -98,8 +101,20 @@ def _read(piece: str, instant: int, offset: int) -> list[Expression]:
         return []
     found = list(datephrases.find(piece, anchor)) if english else []
     if other and all(one.found.weak for one in found):
-        found = datelexicon.find(piece, anchor) or found
+        others = datelexicon.find(piece, anchor)
+        found = others or found
+        if others is None and not found and (language := datelexicon.fallback_language(piece)):
+            return _by_library(piece[:MAX_LIBRARY], language, anchor)
     return found
+
+
+def _by_library(piece: str, language: str, anchor: Anchor) -> list[Expression]:
+    try:
+        return [Expression(one, "") for one in datelibrary.search(piece, language, anchor)]
+    except Exception:
+        # A text must not be refused for what a library makes of its dates; a question is louder (`DateParseError`).
+        _log.warning("The date parser failed on a sentence in language %s; it is stored without event times.", language)
+        return []
 
 
 def _lean(sentence: str) -> int:

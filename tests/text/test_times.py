@@ -103,6 +103,17 @@ def test_spans_point_at_the_words() -> None:
     assert [event.words for event in events] == ["Last week", "Monday"]
 
 
+def test_other_languages_go_through_the_library_and_its_failure_loses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert said("Мы встретились вчера. Потом ничего.", "2026-05-13T10:00") == [("вчера", "2026-05-12", "2026-05-12")]
+    import dateparser.search
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(dateparser.search, "search_dates", broken)
+    assert said("Мы встретились вчера.", "2026-05-13T10:00") == []
+
+
 @pytest.mark.parametrize(
     "text",
     [
