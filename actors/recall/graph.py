@@ -90,6 +90,7 @@ def graph(snap: Snapshot, seeds: Hits, k: int, allowed: Bools, settings: RecallS
     activation[start] = np.clip(seeds.scores[: settings.graph_seeds], 0.0, 1.0)
     frontier, visits = start, list[Visit]()
     opened: set[int] = set()
+    reached = [start]
     gains = _gains(settings)
     for hop in range(1, settings.graph_hops + 1):
         steps = _steps(snap, frontier, opened, settings)
@@ -101,12 +102,13 @@ def graph(snap: Snapshot, seeds: Hits, k: int, allowed: Bools, settings: RecallS
         targets = steps.targets[keep]
         np.maximum.at(activation, targets, reach[keep])
         raised = np.unique(targets)
+        reached.append(raised)
         frontier = raised[top(activation[raised], settings.graph_frontier)]
         if len(frontier) == 0:
             break
-    reached = np.flatnonzero(activation)
-    best = top(activation[reached], k)
-    return Graph(Hits(reached[best], activation[reached][best]), start, visits)
+    uids = np.unique(np.concatenate(reached))
+    uids = uids[top(activation[uids], k)]
+    return Graph(Hits(uids, activation[uids]), start, visits)
 
 
 def _gains(settings: RecallSettings) -> Floats:

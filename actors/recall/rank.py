@@ -103,7 +103,7 @@ def _thread_keyword(
         return np.zeros(len(uids), np.float32)
     threads = columns.thread
     size = int(threads.max()) + 1
-    length = np.bincount(threads, weights=columns.length * allowed, minlength=size)
+    length = np.bincount(threads, weights=np.where(allowed, columns.length, 0), minlength=size)
     length[0] = 0.0
     count = int(np.count_nonzero(length))
     if count == 0:

@@ -69,7 +69,7 @@ class RecallSettings:
     # Fusion and the candidate list.
     rrf_k: int = 60
     candidates_low: int = 60
-    candidates_mid: int = 120
+    candidates_mid: int = 100
     candidates_high: int = 300
     """Fused units that are scored, by budget; the rest follow in fused order. With the neighbours, mid comes to about
     250: as many again found nothing more in a bank of 3,000 units and took twice the time."""
