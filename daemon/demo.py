@@ -101,12 +101,13 @@ async def ask(client: AsyncClient, question: Question) -> Answer:
 
 
 def shown(answer: Answer) -> Table:
-    """One question and the best memories, the turns of the evidence marked."""
+    """One question and its best memories: date, text, and the place at which each arm found it; evidence is marked."""
     mark = "[green]found[/]" if answer.found else "[red]not found[/]"
+    facts = f"{answer.question.kind}, {answer.milliseconds:.1f} ms, evidence {mark}"
     table = Table(
-        title=f"[bold]{escape(answer.question.text)}[/]  [dim]{answer.question.kind}, {answer.milliseconds:.1f} ms, "
-        f"evidence {mark}[/]",
+        title=f"[bold]{escape(answer.question.text)}[/]\n[dim]{facts}[/]",
         title_justify="left",
+        title_style="",
         box=None,
         show_header=False,
         pad_edge=False,
@@ -115,11 +116,11 @@ def shown(answer: Answer) -> Table:
     table.add_column(width=1)
     table.add_column(no_wrap=True, style="cyan")
     table.add_column(ratio=1, overflow="fold")
-    table.add_column(style="dim", no_wrap=True, max_width=32)
     for result in answer.results[:SHOWN]:
         star = "[green]*[/]" if turn_of(result) in answer.question.evidence else ""
         day = str(result.get("mentioned_at") or result.get("occurred_start") or "")[:10]
-        table.add_row(star, day, escape(output.text_of(result)), answer.arms.get(result["id"], ""))
+        arms = answer.arms.get(result["id"], "")
+        table.add_row(star, day, f"{escape(output.text_of(result))} [dim]({arms})[/]")
     return table
 
 

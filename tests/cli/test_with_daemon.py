@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -101,7 +103,10 @@ async def test_failures_have_their_exit_codes(
         assert run(["recall", "no-such-bank", "anything", *at]) == NOT_FOUND
         assert run(["recall", "no-such-bank", "...", *at]) == USAGE
         assert run(["retain", "_bad", "text", *at]) == USAGE
-        assert run(["serve", "--runtime", "inline", "--port", "0", *at]) == UNREACHABLE
+        second = [sys.executable, "-m", "recalld.daemon", "serve", "--runtime", "inline", "--port", "0", *at]
+        refused = subprocess.run(second, capture_output=True, text=True, timeout=60, check=False)
+        assert refused.returncode == UNREACHABLE
+        assert str(daemon.pid) in refused.stderr
         taken = tmp_path / "taken"
         taken.write_text("mine")
         assert run(["backup", str(taken), *at]) == FAILURE
