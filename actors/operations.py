@@ -43,6 +43,12 @@ class OperationQueue:
         self._ready: OrderedDict[Bank, deque[str]] = OrderedDict()
         self._later: list[tuple[int, str, Bank]] = []
         self._changed = asyncio.Event()
+        self.closed = False
+
+    def close(self) -> None:
+        """Hand out nothing more and end the waits: the daemon is stopping."""
+        self.closed = True
+        self._changed.set()
 
     def put(self, bank: Bank, operation_id: str, due: int | None = None) -> None:
         """Queue an operation; `due` in µs keeps it back until then."""
@@ -74,7 +80,7 @@ class OperationQueue:
 
     async def wait(self, seconds: float) -> None:
         """Until something is queued, at most `seconds`."""
-        if self._ready:
+        if self._ready or self.closed:
             return
         self._changed.clear()
         try:

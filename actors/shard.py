@@ -270,6 +270,8 @@ class Shard:
     async def _claim(self, request: messages.ClaimOperations) -> tuple[messages.Claimed, ...]:
         if request.wait:
             await self._queue.wait(request.wait)
+        if self._queue.closed:
+            return ()
         found = []
         for bank, operation_id in self._queue.take(request.limit, self._clock()):
             run = partial(operations.claim, bank=bank, operation_id=operation_id, now=self._clock())
@@ -332,6 +334,9 @@ class Shard:
                 for number, partition in self._partitions.items():
                     await asyncio.to_thread(partition.environment.copy_to, target / f"{number:04d}")
                 return {"partitions": sorted(self._partitions)}
+            case "drain":
+                self._queue.close()
+                return {}
             case "release":
                 for partition in self._partitions.values():
                     for number in partition.quarantined():

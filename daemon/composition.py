@@ -71,6 +71,7 @@ def store_values(settings: Settings) -> dict[str, Any]:
     return {
         "map_size": settings.store_map_size_gb << 30,
         "reserve": settings.store_disk_reserve_mb << 20,
+        "max_readers": settings.store_max_readers,
         "durable": settings.durability != "none",
         "memory_budget": (settings.bank_memory_mb << 20) // (settings.shard_count * owned),
         "vector_threshold": settings.store_vector_threshold,

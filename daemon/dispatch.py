@@ -6,6 +6,7 @@ Success needs no report: the commit that stores an operation's units also stores
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -114,6 +115,8 @@ class Dispatcher:
 
     async def stop(self) -> None:
         """Stop claiming and let go of what runs; a shard queues that again when it starts."""
+        with contextlib.suppress(RecalldError):
+            await self._shards.call_all(messages.Maintain("drain"), 1.0)
         tasks = [*self._loops, *self._running]
         for task in tasks:
             task.cancel()

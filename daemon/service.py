@@ -39,7 +39,6 @@ Answer = dict[str, Any]
 
 USAGE = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "thoughts_tokens"), 0)
 RECALL_SECONDS = 30.0
-RETAIN_SECONDS = 600.0
 
 
 class MemoryService:
@@ -113,18 +112,19 @@ class MemoryService:
             tenant,
             bank_id,
             tuple(item.to_plain() for item in items),
-            request_id=self._new_id(),
+            # A client's own id makes a repeated call answer what it answered the first time.
+            request_id=operation_id or self._new_id(),
             now=self._clock(),
             defaults=self.retain_defaults(),
             provider=self.settings.extraction_provider,
         )
-        await self._work(job)
+        receipt = await self._work(job)
         self._retained += len(items)
-        return answer
+        return {**answer, "receipt": receipt["items"]}
 
     async def _work(self, job: Any) -> Any:
         """Have the worker carry out a job; a worker that died is started again and given the same request id."""
-        deadline = asyncio.get_running_loop().time() + RETAIN_SECONDS
+        deadline = asyncio.get_running_loop().time() + self.settings.retain_wall_timeout
         while True:
             left = deadline - asyncio.get_running_loop().time()
             try:

@@ -251,9 +251,6 @@ class Settings:
     retain_wall_timeout: float = _row(
         3600.0, "Seconds one retain operation may take.", minimum=1, alias="RETAIN_WALL_TIMEOUT"
     )
-    retain_thread_gap_minutes: float = _row(
-        30.0, "Turns without a document that come within this time follow each other.", minimum=0
-    )
     store_document_text: bool = _row(
         True, "Keep source texts.", name="store_document_text", alias="STORE_DOCUMENT_TEXT"
     )
@@ -285,13 +282,6 @@ class Settings:
     )
     recall_budget_max: int = _row(
         2000, "Most candidates of an adaptive budget.", minimum=1, maximum=10_000, alias="RECALL_BUDGET_MAX"
-    )
-    recall_max_query_tokens: int = _row(
-        500,
-        "Tokens of a query that are read; the rest is cut.",
-        minimum=1,
-        maximum=8192,
-        alias="RECALL_MAX_QUERY_TOKENS",
     )
     recall_semantic_floor: float = _engine(
         "semantic_floor", "Cosine floor of the semantic arm.", -1, 1, alias="SEMANTIC_MIN_SIMILARITY"
@@ -362,19 +352,9 @@ class Settings:
     store_map_size_gb: int = _row(256, "Address space of one partition in GiB.", minimum=1, maximum=16384)
     store_disk_reserve_mb: int = _row(64, "Disk kept free for deletes and compaction, in MB.", minimum=0)
     store_vector_threshold: int = _row(20000, "Units above which a bank gets an approximate index.", minimum=100)
-    store_vector_format: str = _row("int8", "Rows on disk.", choices=("int8", "float32"))
-    store_commit_window_ms: float = _row(
-        -1.0,
-        "Longest wait for company at a flush; -1 is one measured flush, 0 none. A lone writer never waits.",
-        minimum=-1,
-        maximum=100,
-    )
     store_max_readers: int = _row(1024, "Reader slots of a partition.", minimum=16, maximum=65536)
     durability: str = _row(
         "local", "local flushes before every acknowledgement; none loses data on power loss.", choices=("local", "none")
-    )
-    stats_cache_seconds: float = _row(
-        0.0, "Age a bank's statistics may have; 0 always counts.", minimum=0, alias="BANK_STATS_CACHE_TTL_SECONDS"
     )
 
     # Operations
@@ -387,10 +367,6 @@ class Settings:
     )
     operations_backoff_max_seconds: float = _row(1800.0, "Longest wait between runs.", minimum=0)
     operations_wall_seconds: float = _row(3600.0, "Seconds one run may take.", minimum=1)
-    operations_sweep_seconds: float = _row(30.0, "Seconds between searches for leftovers.", minimum=0.1)
-    operations_retention_days: float = _row(
-        0.0, "Days a finished operation is kept; 0 for ever.", minimum=0, alias="OPERATION_RETENTION_DAYS"
-    )
 
     # Checks and features
     skip_llm_verification: bool = _row(

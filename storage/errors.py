@@ -20,7 +20,8 @@
     ├── ModelMismatch                  409 model_mismatch
     ├── HomeInUse                      409 home_in_use
     ├── DateParseError                 500 date_parser        (internal: recall marks its temporal arm as failed)
-    └── StoreCorrupt                   500 store_corrupt
+    ├── StoreCorrupt                   500 store_corrupt
+    └── CodecError                     500 codec            (internal: a message that cannot cross)
 
 The HTTP layer has no other mapping. A message never carries text from the store or from a library's exception.
 """
@@ -147,6 +148,12 @@ class DateParseError(RecalldError):
 
 class StoreCorrupt(RecalldError):
     status, code = 500, "store_corrupt"
+
+
+class CodecError(RecalldError):
+    """A value that cannot cross between processes, or bytes that this version cannot read."""
+
+    status, code = 500, "codec"
 
 
 def _tree(root: type[RecalldError]) -> dict[str, type[RecalldError]]:

@@ -49,6 +49,7 @@ class StoreSettings:
     durable: bool = True
     memory_budget: int = 512 << 20
     vector_threshold: int = 20_000
+    max_readers: int = 1024
 
 
 @dataclass(slots=True)
@@ -82,7 +83,11 @@ class Partition:
         self._owner = _own(folder)
         self._deaths = _Deaths(folder)
         self.environment = Environment(
-            folder, map_size=settings.map_size, reserve=settings.reserve, durable=settings.durable
+            folder,
+            map_size=settings.map_size,
+            reserve=settings.reserve,
+            durable=settings.durable,
+            max_readers=settings.max_readers,
         )
         self._lock = threading.Lock()
         self._banks: dict[int, OpenBank] = {}
@@ -209,17 +214,20 @@ class Partition:
     ) -> Future[T]:
         """Queue a write to one bank; the future holds what `run` returned once it is on disk and visible.
 
-        `run` answers plain data. A request id seen before answers what it answered then and runs nothing.
+        `run` answers plain data. A request id seen before in this bank answers what it answered then, and runs nothing.
         Raises (through the future) `BankNotFound` unless `create`.
         """
+
+        # One bank's ids say nothing about another's: whoever knows an id must not be answered from a foreign bank.
+        request = None if request_id is None else f"{tenant}\0{bank_id}\0{request_id}"
 
         def job(txn: WriteTxn) -> T:
             meta = _read_meta(txn)
             before = meta.sequence
             if meta.epoch != self.epoch:
                 raise Unavailable("Another process owns this partition now.")
-            if request_id is not None:
-                seen = txn.get(keys.request(request_id))
+            if request is not None:
+                seen = txn.get(keys.request(request))
                 if seen is not None:
                     answer: T = codec.unpack(seen)["answer"]
                     return answer
@@ -241,10 +249,10 @@ class Partition:
                 applier.apply(BankStored(BankRecord(number, tenant, bank_id, now, now)))
             result = run(applier)
             delta = applier.finish()
-            if request_id is not None:
+            if request is not None:
                 now = self._clock()
-                txn.put(keys.request(request_id), codec.pack({"at": now, "answer": result}))
-                txn.put(keys.request_time(now, request_id), b"")
+                txn.put(keys.request(request), codec.pack({"at": now, "answer": result}))
+                txn.put(keys.request_time(now, request), b"")
                 _trim_requests(txn, now - REQUESTS_KEPT_US)
             for old in range(max(1, before - CHANGES_KEPT), meta.sequence - CHANGES_KEPT):
                 txn.delete(keys.change(old))
