@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgpack
 
-from recalld.storage.errors import RecalldError, from_wire
+from recalld.storage.errors import CodecError, RecalldError, from_wire
 
 C = TypeVar("C", bound=type)
 
@@ -33,12 +33,6 @@ _MESSAGE, _TUPLE, _ERROR = 1, 2, 3
 _SCALARS = frozenset({int, float, str, bytes, bool, type(None)})
 _UNIONS = (Union, types.UnionType)
 _BASES: tuple[type[Any], ...] = (int, float, str, bytes)
-
-
-class CodecError(RecalldError):
-    """A value that cannot cross between processes, or bytes that this version cannot read."""
-
-    code = "codec"
 
 
 @dataclass(frozen=True, slots=True)

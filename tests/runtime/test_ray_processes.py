@@ -7,8 +7,6 @@ import sys
 import tempfile
 import textwrap
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -134,17 +132,6 @@ def test_ray_keeps_off_the_terminal_even_when_an_actor_dies(daemon: Callable[...
     out, err = one.stop()
     # Our own log line about it is the only one.
     assert [line for line in (out + err).splitlines() if b"ray_message" not in line] == []
-
-
-def test_agent_that_runs_commands_asks_for_the_token(daemon: Callable[..., Daemon]) -> None:
-    one = daemon("ray")
-    agent = next(entry["pid"] for entry in one.facts["processes"] if entry["role"] == "RuntimeEnvAgent")
-    (port,) = {at.laddr.port for at in psutil.Process(agent).net_connections("inet") if at.status == "LISTEN"}
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/get_or_create_runtime_env", data=b"", method="POST")
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=5)
-    assert refused.value.code == 401
-    one.stop()
 
 
 def test_token_is_random_and_stays_with_rays_processes(daemon: Callable[..., Daemon]) -> None:

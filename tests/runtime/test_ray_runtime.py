@@ -8,6 +8,8 @@ import os
 import socket
 import stat
 import time
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pytest
 import pytest_asyncio
 from runtime_actors import Big, Die, Echo, Facts, Fail
 from runtime_contract import Bench, RuntimeContract, eventually
+from runtime_probe import METHODS, OK, UNAUTHENTICATED, UNIMPLEMENTED, grpc_status
 
 from recalld.actors import watcher
 from recalld.actors.ray_runtime import RayOptions, RayRuntime
@@ -151,6 +154,46 @@ async def test_round_trip_stays_in_the_low_milliseconds(
         times.sort()
         record_property(name, f"p50 {times[75] * 1e3:.2f} ms")
         assert times[75] * 1e3 < bound
+
+
+def _listening(pids: list[int]) -> list[tuple[int, int]]:
+    """Each process and a port it listens on."""
+    return [
+        (pid, connection.laddr.port)
+        for pid in pids
+        for connection in psutil.Process(pid).net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+
+
+async def test_every_port_asks_for_the_token(bench: Bench, ref: ActorRef) -> None:
+    """Whoever may call any of them may run code as us: each refuses the methods it serves, and serves at least one."""
+    token = (await ref.call(Facts()))["token"]
+    roles = {entry["pid"]: entry["role"] for entry in bench.runtime.describe()["processes"]} | {os.getpid(): "daemon"}
+    checked = []
+    for pid, port in _listening(list(roles)):
+        if roles[pid] == "RuntimeEnvAgent":
+            assert await asyncio.to_thread(_http_status, port) == 401
+        else:
+            answers = {method: await asyncio.to_thread(grpc_status, "127.0.0.1", port, method) for method in METHODS}
+            assert set(answers.values()) <= {UNAUTHENTICATED, UNIMPLEMENTED}, (roles[pid], answers)
+            assert UNAUTHENTICATED in answers.values(), (roles[pid], answers)
+            for method, answer in answers.items():
+                if answer == UNAUTHENTICATED and "Pull" not in method:
+                    wrong = await asyncio.to_thread(grpc_status, "127.0.0.1", port, method, "0" * 64)
+                    right = await asyncio.to_thread(grpc_status, "127.0.0.1", port, method, token)
+                    assert (wrong, right) == (UNAUTHENTICATED, OK)
+        checked.append(roles[pid])
+    assert {"daemon", "gcs_server", "raylet", "RuntimeEnvAgent", f"actor {ref.name}"} <= set(checked)
+
+
+def _http_status(port: int) -> int:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/get_or_create_runtime_env", data=b"", method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
 
 
 async def test_no_port_of_another_address_answers(bench: Bench) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recalld.actors import wirecodec
-from recalld.actors.wirecodec import CodecError, message, pack, register, unpack
-from recalld.storage.errors import BankNotFound, TooManyRequests
+from recalld.actors.wirecodec import message, pack, register, unpack
+from recalld.storage.errors import BankNotFound, CodecError, TooManyRequests
 
 
 @message(1)
