@@ -1,0 +1,38 @@
+"""Listings and single reads of a shard, by name. Each is a function (partition, tenant, bank id, params) -> plain data.
+
+Answers are in the wire's shape: every declared field present, instants as ISO text. A read that needs no resident
+columns opens no caches, so that looking at a bank does not load it. `list_banks` and `find_chunk` are asked of every
+partition, with an empty bank id, and answer a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from recalld.actors.reads_banks import bank, bank_stats, list_banks
+from recalld.actors.reads_documents import find_chunk, get_document, list_chunks, list_documents
+from recalld.actors.reads_entities import get_entity, list_entities, list_tags
+from recalld.actors.reads_memories import get_memory, list_memories
+from recalld.actors.reads_operations import get_operation, list_operations, receipt
+from recalld.storage.partition import Partition
+
+Params = dict[str, Any]
+
+READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
+    "list_banks": list_banks,
+    "bank": bank,
+    "bank_stats": bank_stats,
+    "list_memories": list_memories,
+    "get_memory": get_memory,
+    "list_documents": list_documents,
+    "get_document": get_document,
+    "list_chunks": list_chunks,
+    "find_chunk": find_chunk,
+    "list_tags": list_tags,
+    "list_entities": list_entities,
+    "get_entity": get_entity,
+    "list_operations": list_operations,
+    "get_operation": get_operation,
+    "receipt": receipt,
+}
