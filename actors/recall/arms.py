@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recalld.actors.recall.settings import RecallSettings
-from recalld.actors.recall.snapshot import AnyInts, Bools, Floats, Ints, Snapshot
+from recalld.actors.recall.snapshot import Bools, Floats, Ints, Snapshot
 
 _NO_UIDS: Ints = np.empty(0, np.int64)
 _NO_SCORES: Floats = np.empty(0, np.float32)
