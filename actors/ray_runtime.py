@@ -314,11 +314,17 @@ class RayRuntime:
         self._thread.shutdown(wait=False)
 
     def describe(self) -> dict[str, Any]:
-        facts = {**self._facts, "actors": sorted(self._refs)}
+        facts = {**self._facts, "actors": sorted(self._refs), "healthy": self.healthy()}
         if self._record is not None:
             facts["processes"] = self._record.processes
             facts["watcher"] = self._record.watcher_pid
         return facts
+
+    def healthy(self) -> bool:
+        """Whether a local Ray's own processes run. Without its raylet nothing restarts: the daemon should stop then."""
+        if self._node is None:
+            return self._started
+        return all(info.process.poll() is None for infos in self._node.all_processes.values() for info in infos)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -338,7 +344,9 @@ class RayRuntime:
 
         self._check_version(ray.__version__)
         _keep_quiet()
-        _forget_cached_settings(loopback=options.address is None and _is_loopback(options.node_ip_address))
+        # An instance on loopback is joined there: Ray would look for it at the outward address otherwise.
+        host = options.node_ip_address if options.address is None else options.address.rpartition(":")[0]
+        _forget_cached_settings(loopback=_is_loopback(host))
         if options.address is None:
             self._start_local(ray)
         else:

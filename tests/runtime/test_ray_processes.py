@@ -44,6 +44,28 @@ DRIVER = textwrap.dedent(
 )
 
 
+# A gateway on another node: joins by address, starts an actor that stays, leaves; another one finds it.
+MEMBER = textwrap.dedent(
+    """
+    import asyncio, sys
+    from recalld.actors.ray_runtime import RayOptions, RayRuntime
+    from recalld.actors.runtime import ActorSpec
+    from runtime_actors import Ask, Echo
+
+    async def join(spawn):
+        runtime = RayRuntime(RayOptions(address=sys.argv[1]))
+        await runtime.start()
+        if spawn:
+            await runtime.spawn(ActorSpec("stays", "runtime_actors:echo"))
+        answer = await (await runtime.lookup("stays")).call(Ask("echo", (1, "x")), timeout=10)
+        await runtime.shutdown()
+        return answer
+
+    print("IN", asyncio.run(join(True)), asyncio.run(join(False)))
+    """
+)
+
+
 def intrude(program: str, address: str, home: Path, seconds: float = 30, **environment: str) -> str:
     """The last line a program says that tries to use the instance at `address` with this environment alone."""
     loopback = "0" if address.startswith("127.") else "1"
@@ -116,6 +138,15 @@ def test_killed_daemon_leaves_no_ray_process_and_another_ray_survives(
 
     assert [entry for entry in others if watcher.alive(entry)] == others
     assert ask(foreign) == 2
+
+
+def test_runtime_joins_a_cluster_by_address_and_its_actors_stay(daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    # Every node of a cluster finds the factories by itself.
+    one = daemon("ray", PYTHONPATH=str(HERE))
+    token = one.facts["actor"]["token"]
+    environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, "PYTHONPATH": str(HERE)}
+    assert intrude(MEMBER, one.facts["address"], tmp_path, **environment) == "IN (1, 'x') (1, 'x')"
+    one.stop()
 
 
 def test_killed_actor_and_raylet_are_gone_too_when_the_daemon_follows(daemon: Callable[..., Daemon]) -> None:
