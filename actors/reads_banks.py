@@ -117,7 +117,7 @@ def _links(txn: ReadTxn, bank: int, columns: Columns) -> dict[str, dict[str, int
     counts = np.zeros((len(NETWORK_NAMES), len(names)), np.int64)
     uids, entities, ends, kinds = _edge_table(txn, bank)
     live = columns.live[uids]
-    np.add.at(counts[:, 0], columns.network[uids[live]], entities[live])
+    counts[:, 0] = np.bincount(columns.network[uids[live]], entities[live], len(NETWORK_NAMES))
     owners = np.repeat(uids, [len(end) // 4 for end in ends])
     others = np.frombuffer(b"".join(ends), "<u4").astype(np.int64)
     codes = np.frombuffer(b"".join(kinds), np.uint8)
@@ -127,13 +127,17 @@ def _links(txn: ReadTxn, bank: int, columns: Columns) -> dict[str, dict[str, int
         mine = between & (codes == code)
         low, high = np.minimum(owners[mine], others[mine]), np.maximum(owners[mine], others[mine])
         pairs = np.unique(low * len(columns.live) + high) // max(1, len(columns.live))
-        np.add.at(counts[:, column], columns.network[pairs], 1)
-    np.add.at(counts[:, 1], columns.network[_close_in_time(columns)], 1)
+        counts[:, column] = _by_network(columns, pairs)
+    counts[:, 1] = _by_network(columns, _close_in_time(columns))
     return {
         network: {name: int(n) for name, n in zip(names, row, strict=True) if n}
         for network, row in zip(NETWORK_NAMES, counts, strict=True)
         if row.any()
     }
+
+
+def _by_network(columns: Columns, uids: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.bincount(columns.network[uids], minlength=len(NETWORK_NAMES))
 
 
 def _edge_table(txn: ReadTxn, bank: int) -> tuple[NDArray[np.int64], NDArray[np.int64], list[bytes], list[bytes]]:
