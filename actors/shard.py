@@ -9,18 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import structlog
 
 from recalld.actors import banks, messages, operations, reads
 from recalld.actors.recall import engine
+from recalld.actors.recall.bank import under_bank, with_budgets
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
-from recalld.actors.recall.settings import RankWeights, RecallSettings
+from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.retain.commit import commit_retain
 from recalld.actors.retain.similar import similar_units
 from recalld.actors.retain.standing import empty_plan, plan_erase, plan_retain
@@ -32,11 +31,6 @@ from recalld.storage.upkeep import compact
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
-ARM_SWITCHES = {
-    "keyword": "enable_text_search",
-    "graph": "enable_graph_retrieval",
-    "temporal": "enable_temporal_retrieval",
-}
 SWEEP_SECONDS = 1.0
 
 
@@ -52,6 +46,7 @@ class Shard:
         clock: Callable[[], int],
         new_id: Callable[[], str],
         *,
+        bank_defaults: dict[str, Any] | None = None,
         threads: int = 2,
         wall_limit_us: int = 3600 * 1_000_000,
     ) -> None:
@@ -59,6 +54,7 @@ class Shard:
         self._numbers = numbers
         self._store = store
         self._recall = recall
+        self._bank_defaults = bank_defaults or {}
         self._clock = clock
         self._new_id = new_id
         self._wall_limit = wall_limit_us
@@ -158,7 +154,7 @@ class Shard:
     async def _answer(self, query: RecallQuery) -> RecallAnswer:
         partition = await self._of(query.tenant, query.bank_id)
         self._recalls += 1
-        run = partial(answer_recall, partition, query, self._recall)
+        run = partial(answer_recall, partition, query, self._recall, self._bank_defaults)
         return await asyncio.get_running_loop().run_in_executor(self._recallers, run)
 
     # -- retain ----------------------------------------------------------------------------------------------------
@@ -360,39 +356,13 @@ class Shard:
         }
 
 
-def answer_recall(partition: Partition, query: RecallQuery, settings: RecallSettings) -> RecallAnswer:
-    """A recall under the bank's own settings: its arm switches, budgets, and preference for observations."""
+def answer_recall(
+    partition: Partition, query: RecallQuery, settings: RecallSettings, defaults: dict[str, Any]
+) -> RecallAnswer:
+    """A recall under the bank's settings: the server's `defaults` with the bank's own over them."""
     with partition.read(query.tenant, query.bank_id) as snap:
-        own = snap.record.overrides
-        if own:
-            arms = tuple(arm for arm in query.arms if own.get(ARM_SWITCHES.get(arm, ""), True))
-            prefer = query.prefer_observations
-            if prefer is None:
-                prefer = own.get("recall_prefer_observations")
-            query = replace(query, arms=arms, prefer_observations=prefer)
-            settings = bank_settings(settings, own, query.max_tokens)
-        return engine.recall(snap, query, settings)
-
-
-def bank_settings(settings: RecallSettings, own: dict[str, Any], max_tokens: int) -> RecallSettings:
-    """Recall settings with a bank's budget overrides: fixed, or a share of `max_tokens` when adaptive."""
-    changed: dict[str, Any] = {}
-    for level in ("low", "mid", "high"):
-        if own.get("recall_budget_function") == "adaptive":
-            share = {"low": 0.025, "mid": 0.075, "high": 0.25}[level]
-            share = own.get(f"recall_budget_adaptive_{level}", share)
-            least, most = own.get("recall_budget_min", 20), own.get("recall_budget_max", 2000)
-            changed[f"budget_{level}"] = int(min(max(max_tokens * share, least), most))
-        elif f"recall_budget_fixed_{level}" in own:
-            changed[f"budget_{level}"] = int(own[f"recall_budget_fixed_{level}"])
-    return replace(settings, **changed) if changed else settings
-
-
-def recall_settings(values: dict[str, Any]) -> RecallSettings:
-    """`RecallSettings` from plain values by field name; unknown names are ignored, weights may be given as a dict."""
-    known = {f.name for f in fields(RecallSettings)} - {"weights"}
-    weights = {k: v for k, v in dict(values.get("weights", {})).items() if k in {f.name for f in fields(RankWeights)}}
-    return RecallSettings(**{k: v for k, v in values.items() if k in known}, weights=RankWeights(**weights))
+        bank = {**defaults, **snap.record.overrides}
+        return engine.recall(snap, under_bank(query, bank), with_budgets(settings, bank, query.max_tokens))
 
 
 def _as_error(error: BaseException) -> RecalldError:
@@ -400,9 +370,3 @@ def _as_error(error: BaseException) -> RecalldError:
         return error
     log.error("a commit failed", error=repr(error))
     return RecalldError()
-
-
-def uids_of(packed: bytes) -> list[int]:
-    """uids from their packed form."""
-    found: list[int] = np.frombuffer(packed, "<u4").tolist()
-    return found

@@ -16,10 +16,12 @@ from recalld.actors.directory import Assignment, Directory, Shards
 from recalld.actors.embedding import Embedder
 from recalld.actors.encoder import Encoder
 from recalld.actors.models import find_model
+from recalld.actors.recall.bank import settings_from_plain
 from recalld.actors.runtime import ActorSpec, Resolver
-from recalld.actors.shard import Shard, recall_settings
+from recalld.actors.shard import Shard
 from recalld.actors.worker import Worker
-from recalld.daemon.settings_recall import recall_settings as from_table
+from recalld.daemon import bank_settings
+from recalld.daemon.settings_recall import recall_settings
 from recalld.daemon.settings_table import Settings
 from recalld.storage.home import Home
 from recalld.storage.partition import StoreSettings
@@ -78,11 +80,6 @@ def store_values(settings: Settings) -> dict[str, Any]:
     }
 
 
-def recall_values(settings: Settings) -> dict[str, Any]:
-    """What `recall_settings` of the shard needs, as plain data."""
-    return asdict(from_table(settings))
-
-
 # -- factories -------------------------------------------------------------------------------------------------------
 
 
@@ -92,15 +89,17 @@ def shard(
     numbers: list[int],
     store: dict[str, Any],
     recall: dict[str, Any],
+    bank: dict[str, Any],
     wall_limit_us: int,
 ) -> Shard:
     return Shard(
         Home(Path(home)),
         list(numbers),
         StoreSettings(**store),
-        recall_settings(recall),
+        settings_from_plain(recall),
         clock,
         new_id,
+        bank_defaults=bank,
         wall_limit_us=wall_limit_us,
     )
 
@@ -131,7 +130,8 @@ def shard_specs(settings: Settings, home: Home, assignment: Assignment) -> list[
                 "home": str(home.path),
                 "numbers": assignment.numbers(number),
                 "store": store_values(settings),
-                "recall": recall_values(settings),
+                "recall": asdict(recall_settings(settings)),
+                "bank": bank_settings.resolve(settings, {}),
                 "wall_limit_us": int(settings.operations_wall_seconds * 1e6),
             },
             max_concurrency=256,

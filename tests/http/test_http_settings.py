@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from recalld.actors.recall.bank import with_budgets
 from recalld.actors.recall.settings import RecallSettings
 from recalld.daemon.bank_settings import BANK_SETTINGS, resolve, validate_updates
 from recalld.daemon.settings import SETTINGS, Settings, SettingsError, docs_page, load, shown
@@ -155,9 +156,9 @@ def test_the_engine_gets_its_own_defaults_and_what_was_set() -> None:
 
 def test_adaptive_budgets_follow_the_tokens_asked_for() -> None:
     bank = resolve(Settings(), {"recall_budget_function": "adaptive", "recall_budget_min": 50})
-    engine = recall_settings(Settings(), bank, 1000)
+    engine = with_budgets(RecallSettings(), bank, 1000)
     assert (engine.budget_low, engine.budget_mid, engine.budget_high) == (50, 75, 250)
-    fixed = recall_settings(Settings(), resolve(Settings(), {"recall_budget_fixed_mid": 200}), 1000)
+    fixed = with_budgets(RecallSettings(), resolve(Settings(), {"recall_budget_fixed_mid": 200}), 1000)
     assert (fixed.budget_low, fixed.budget_mid, fixed.budget_high) == (100, 200, 1000)
 
 
