@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 DEFAULT_MAP_SIZE = 256 << 30
 MAX_GROUP = 512
+NO_SPACE = 1 << 20
 COMPACT_FOLDER = "compact.tmp"
 
 
@@ -150,7 +151,14 @@ class Environment:
         self._readers = 0
         self._closed_gate = False
         self._stopped = False
+        # Held while something is queued and while closing begins, so that nothing is queued behind the end.
+        self._submitting = threading.Lock()
+        fresh = not (folder / "data.mdb").exists()
         self._env = self._open()
+        if fresh and durable:
+            # A commit syncs the file, not the names that lead to it.
+            _sync_folder(folder)
+            _sync_folder(folder.parent)
         self._queue: queue.SimpleQueue[_Job | _Exclusive | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"writer-{folder.name}", daemon=True)
         self._thread.start()
@@ -220,12 +228,16 @@ class Environment:
 
     def submit_many(self, runs: Sequence[Callable[[WriteTxn], T]], *, frees: bool = False) -> list[Future[T]]:
         """Queue several writes, each all or nothing by itself."""
-        if self._stopped:
-            raise Unavailable("The store is closing; try again.")
         jobs = [_Job(run, Future(), frees) for run in runs]
-        for job in jobs:
-            self._queue.put(job)
+        self._enqueue(*jobs)
         return [job.future for job in jobs]
+
+    def _enqueue(self, *jobs: _Job | _Exclusive) -> None:
+        with self._submitting:
+            if self._stopped:
+                raise Unavailable("The store is closing; try again.")
+            for job in jobs:
+                self._queue.put(job)
 
     def write(self, run: Callable[[WriteTxn], T], *, frees: bool = False) -> T:
         """Submit and wait for the flush."""
@@ -264,12 +276,12 @@ class Environment:
                 try:
                     self._grow()
                 except Exception as error:
-                    _fail(group, _typed(error))
+                    _fail(group, self._typed(error))
                     return
                 continue
             except Exception as error:
                 log.error("commit failed", partition=self.folder.name, error=repr(error))
-                _fail(group, _typed(error))
+                _fail(group, self._typed(error))
                 return
             for _job, _result, callbacks in done:
                 for callback in callbacks:
@@ -315,7 +327,7 @@ class Environment:
             parent.abort()
             raise
         for job, reason in failed:
-            job.future.set_exception(_typed(reason))
+            job.future.set_exception(self._typed(reason))
         return done
 
     def _grow(self) -> None:
@@ -328,11 +340,26 @@ class Environment:
         found = os.statvfs(self.folder)
         return found.f_bavail * found.f_frsize
 
+    def _typed(self, error: BaseException) -> BaseException:
+        """The project's error for what LMDB or the system said."""
+        if isinstance(error, RecalldError):
+            return error
+        full = isinstance(error, lmdb.DiskError) or (
+            isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        )
+        # LMDB reports a write that only partly fitted on the disk as an input/output error.
+        short = os.strerror(errno.EIO) in str(error) and self._free_bytes() < NO_SPACE
+        if full or short or os.strerror(errno.ENOSPC) in str(error):
+            return DiskFull("The disk is full: free some space, or delete and compact.")
+        if isinstance(error, lmdb.Error):
+            return StoreCorrupt("The store refused a write; run `recalld doctor`.")
+        return error
+
     # -- upkeep ----------------------------------------------------------------------------------------------------
 
     def _exclusive(self, run: Callable[[], T]) -> T:
         future: Future[T] = Future()
-        self._queue.put(_Exclusive(run, future))
+        self._enqueue(_Exclusive(run, future))
         return future.result()
 
     def compact(self) -> tuple[int, int]:
@@ -355,11 +382,13 @@ class Environment:
             _sync_file(copied)
             with self._alone():
                 self._env.close()
-                copied.replace(data)
-                _sync_folder(self.folder)
-                self._env = self._open()
+                try:
+                    copied.replace(data)
+                    _sync_folder(self.folder)
+                finally:
+                    self._env = self._open()
         except lmdb.Error as error:
-            raise _typed(error) from error
+            raise self._typed(error) from error
         finally:
             shutil.rmtree(target, ignore_errors=True)
         return before, data.stat().st_size
@@ -373,8 +402,9 @@ class Environment:
 
     def usage(self) -> dict[str, int]:
         """Bytes of the file, of its used pages, and the readers' table."""
-        info, stat = self._env.info(), self._env.stat()
-        size = (self.folder / "data.mdb").stat().st_size
+        with self.read():
+            info, stat = self._env.info(), self._env.stat()
+            size = (self.folder / "data.mdb").stat().st_size
         pages = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
         return {
             "file_bytes": size,
@@ -387,18 +417,12 @@ class Environment:
 
     def close(self) -> None:
         """Finish what was submitted, then close. Later calls raise `Unavailable`."""
-        if self._stopped:
-            return
-        self._stopped = True
-        self._queue.put(None)
+        with self._submitting:
+            if self._stopped:
+                return
+            self._stopped = True
+            self._queue.put(None)
         self._thread.join()
-        while True:
-            try:
-                left = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if left is not None:
-                left.future.set_exception(Unavailable("The store is closing; try again."))
         with self._alone():
             self._env.close()
 
@@ -416,20 +440,6 @@ def _fail(group: list[_Job], error: BaseException) -> None:
     for job in group:
         if not job.future.done():
             job.future.set_exception(error)
-
-
-def _typed(error: BaseException) -> BaseException:
-    """The project's error for what LMDB or the system said."""
-    if isinstance(error, RecalldError):
-        return error
-    full = isinstance(error, lmdb.DiskError) or (
-        isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-    )
-    if full or os.strerror(errno.ENOSPC) in str(error):
-        return DiskFull("The disk is full: free some space, or delete and compact.")
-    if isinstance(error, lmdb.Error):
-        return StoreCorrupt("The store refused a write; run `recalld doctor`.")
-    return error
 
 
 def _after(prefix: bytes) -> bytes | None:
