@@ -61,8 +61,8 @@ _DTYPES: dict[str, str] = {
 class Columns(NamedTuple):
     """The columns of one snapshot: arrays of length n, row = uid. Do not write to them.
 
-    `prev` and `next` are the neighbours in the thread (-1: none). `next` may already name a unit newer than the
-    snapshot; treat a value >= n as -1.
+    `prev` and `next` are the neighbours in the thread (-1: none); of several live units behind one the newest is its
+    `next`. `next` may already name a unit newer than the snapshot; treat a value >= n as -1.
     """
 
     live: NDArray[np.bool_]
@@ -143,7 +143,7 @@ class OpenColumns:
         arrays["next"][start:end] = -1
         self.n = end
         uids = np.arange(start, end, dtype=np.int32)
-        linked = (rows["prev"] >= 0) & arrays["exists"][start:end]
+        linked = (rows["prev"] >= 0) & arrays["live"][start:end]
         arrays["next"][rows["prev"][linked]] = uids[linked]
 
     def _reserve(self, rows: int) -> None:
@@ -163,12 +163,17 @@ class OpenColumns:
             changed[uids] = value
             self._arrays[name] = changed
 
-    def followers(self, uid: int) -> NDArray[np.int64]:
-        """Existing units whose neighbour before them is `uid`."""
-        found: NDArray[np.int64] = np.flatnonzero(
-            (self._arrays["prev"][: self.n] == uid) & self._arrays["exists"][: self.n]
-        )
-        return found
+    def renew_next(self, uids: NDArray[np.int64]) -> None:
+        """Find the neighbour behind each of `uids` anew; negative ones are ignored."""
+        uids = np.unique(uids[uids >= 0])
+        if not len(uids):
+            return
+        prev, live = self._arrays["prev"][: self.n], self._arrays["live"][: self.n]
+        behind = np.flatnonzero(live & np.isin(prev, uids))
+        values = np.full(len(uids), -1, np.int64)
+        # Ascending, so the newest stays.
+        values[np.searchsorted(uids, prev[behind])] = behind
+        self.change(next=(uids, values))
 
     def view(self) -> Columns:
         """The columns as they stand now."""
