@@ -459,7 +459,9 @@ class RayRuntime:
 
             remove_folder(str(self._folder))
         self._folder = None
-        os.environ.pop(_TOKEN, None)
+        # A cluster's token is the user's, and stays.
+        if self._options.address is None:
+            os.environ.pop(_TOKEN, None)
 
     async def _refresh(self) -> None:
         if self._record is not None and self._node is not None:

@@ -26,6 +26,11 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
+def _complete(answer: bytes) -> bool:
+    name, _, value = answer.partition(b"grpc-status")
+    return name != answer and len(value) > 0 and len(value) > value[0]
+
+
 def grpc_status(host: str, port: int, method: str, token: str | None = None) -> int | None:
     """The status of an empty call; None when the peer answers no gRPC."""
     headers = b"".join(
@@ -50,7 +55,7 @@ def grpc_status(host: str, port: int, method: str, token: str | None = None) -> 
             + _frame(0, 1, 1, b"\0\0\0\0\0")
         )
         try:
-            while len(answer) < answer.find(b"grpc-status") + 14 or b"grpc-status" not in answer:
+            while not _complete(answer):
                 received = peer.recv(65536)
                 if not received:
                     break
