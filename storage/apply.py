@@ -26,6 +26,7 @@ from recalld.storage.changes import (
     OperationStored,
     UnitsAdded,
     UnitsErased,
+    UnitsMoved,
     UnitsReembedded,
     UnitsRelinked,
     UnitsRetagged,
@@ -118,6 +119,8 @@ class Applier:
                 self._reembed(change)
             case UnitsRelinked():
                 self._relink(change.prev)
+            case UnitsMoved():
+                self._move(change)
             case UnitsRetagged():
                 self._retag(change)
             case DocumentStored():
@@ -342,7 +345,8 @@ class Applier:
             record, row = self.unit(uid), self._column(uid)
             if record is None or not row.flags & LIVE:
                 continue
-            self._put_unit(dataclasses.replace(record, retired_at=change.at, state=change.state, updated_at=change.at))
+            ended = dataclasses.replace(record, retired_at=change.at, state=change.state, updated_at=change.at)
+            self._put_unit(dataclasses.replace(ended, chunk_id=None) if change.unchunked else ended)
             rows[uid] = row._replace(flags=row.flags & ~LIVE, retired=change.at).pack()
             self._live[row.network] -= 1
             self._names.forget_mentions(record)
@@ -356,6 +360,7 @@ class Applier:
         token_counts: dict[int, int] = {}
         relinked: dict[int, int] = {}
         before = {uid: self._column(uid).prev for uid in gone}
+        seen: set[tuple[int, int | None]] = set()
         for uid in sorted(gone):
             record, row = self.unit(uid), self._column(uid)
             if record is None:
@@ -372,7 +377,9 @@ class Applier:
                 self._live[row.network] -= 1
                 self._names.forget_mentions(record)
             self._names.prune(record)
+            seen.update((number, record.mentioned_at) for number in record.entities)
             rows[uid] = zero
+        self._names.forget_dates(seen, self._mentions_of)
         for uid in gone:
             for follower in self.followers(uid):
                 prev = uid
@@ -404,6 +411,11 @@ class Applier:
     def followers(self, uid: int) -> list[int]:
         """Units that stand directly behind `uid` in its thread."""
         return [keys.trailing_u32(key) for key, _ in self.txn.scan(keys.followers(self.bank, uid))]
+
+    def _mentions_of(self, entity: int) -> list[int]:
+        """When the units that name an entity were said, where that is known."""
+        found = (self._column(uid).mentioned for uid in self.set_members(keys.SET_ENTITY, number_key(entity)))
+        return [instant for instant in found if instant != UNKNOWN]
 
     def _drop_tag(self, name: bytes) -> None:
         self.txn.delete(keys.raw(self.bank, keys.TAG, name))
@@ -454,6 +466,13 @@ class Applier:
                     self.txn.put(keys.follower(self.bank, before, uid), b"")
         COLUMN_ROWS.replace(self.txn, self.bank, rows)
         self.delta.add("relink_units", list(rows), [prev[uid] for uid in rows])
+
+    def _move(self, change: UnitsMoved) -> None:
+        for uid, (index, chunk_id) in change.places.items():
+            record = self.unit(uid)
+            if record is not None:
+                moved = dataclasses.replace(record, chunk_index=index, chunk_id=chunk_id, updated_at=change.at)
+                self._put_unit(moved)
 
     def _retag(self, change: UnitsRetagged) -> None:
         tags = tuple(sorted(set(change.tags)))

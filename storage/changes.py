@@ -60,11 +60,15 @@ class UnitsAdded:
 
 @dataclass(frozen=True, slots=True)
 class UnitsRetired:
-    """Known time ends for the units: replaced, or invalidated with a reason. They stay readable as of before."""
+    """Known time ends for the units: replaced, or invalidated with a reason. They stay readable as of before.
+
+    `unchunked`: the chunk they came from goes too, so they must not name it any more.
+    """
 
     uids: tuple[int, ...]
     at: int
     state: str = "valid"
+    unchunked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,14 @@ class UnitsRelinked:
     """New neighbours before some units: {uid: prev}, -1 for none."""
 
     prev: dict[int, int]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsMoved:
+    """The units' chunk now stands elsewhere in its document: {uid: (chunk index, chunk id)}."""
+
+    places: dict[int, tuple[int, str]]
     at: int
 
 
@@ -131,6 +143,7 @@ Change = (
     | UnitsErased
     | UnitsReembedded
     | UnitsRelinked
+    | UnitsMoved
     | UnitsRetagged
     | DocumentStored
     | DocumentErased
@@ -151,6 +164,8 @@ def summary(change: Change) -> dict[str, Any]:
             return {"k": kind, "uids": [e.uid for e in embeddings], "at": at}
         case UnitsRelinked(prev=prev, at=at):
             return {"k": kind, "uids": list(prev), "at": at}
+        case UnitsMoved(places=places, at=at):
+            return {"k": kind, "uids": list(places), "at": at}
         case DocumentStored(record=record, chunks=chunks, dropped=dropped):
             return {"k": kind, "doc": record.number, "n": len(chunks), "dropped": len(dropped), "at": record.updated_at}
         case DocumentErased(number=number, at=at):

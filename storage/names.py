@@ -113,6 +113,17 @@ class Names:
             self._delta.add("add_speaker", fold, number)
         return number
 
+    def forget_dates(self, seen: set[tuple[int, int | None]], mentions: Callable[[int], list[int]]) -> None:
+        """An erased unit's time must not live on as an entity's first or last: take those from the units left."""
+        for number in {number for number, _ in seen}:
+            entity = self._entity(number)
+            if entity is None or not {entity.first_seen, entity.last_seen} & {t for n, t in seen if n == number}:
+                continue
+            left = mentions(number)
+            self._entities[number] = dataclasses.replace(
+                entity, first_seen=min(left, default=None), last_seen=max(left, default=None)
+            )
+
     def forget_mentions(self, record: UnitRecord) -> None:
         """The unit is no longer current: its entities lose a mention."""
         for number in record.entities:

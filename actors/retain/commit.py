@@ -19,6 +19,7 @@ from recalld.storage.changes import (
     NewUnit,
     OperationStored,
     UnitsAdded,
+    UnitsMoved,
     UnitsReembedded,
     UnitsRelinked,
     UnitsRetagged,
@@ -135,7 +136,7 @@ def _write_document(
                 document=number,
                 document_id=document.document_id,
                 chunk_index=place[entry],
-                chunk_id=f"{write.bank_id}_{document.document_id}_{place[entry]}",
+                chunk_id=_chunk_id(write, document, place[entry]),
                 thread=thread,
                 prev=prev,
                 predecessor=_uid(unit.predecessor, uids),
@@ -146,26 +147,35 @@ def _write_document(
         )
         prev = uid
     kept: set[int] = set()
+    moved: dict[int, tuple[int, str]] = {}
     for offset, chunk in enumerate(document.chunks):
         index = first_index + offset
         members = tuple(uids[u] for u in chunk.units)
         if chunk.keep is not None:
             kept.add(chunk.keep)
             members = old[chunk.keep].uids
+            if chunk.keep != index:
+                moved.update((uid, (index, _chunk_id(write, document, index))) for uid in members)
         chunks.append(_chunk(chunk, index, number, members, old, document.keep_text, write.now))
     gone = [uid for index, chunk in old.items() if index not in kept for uid in chunk.uids]
     dropped = tuple(index for index in old if index >= len(document.chunks)) if not document.append else ()
     if gone:
-        applier.apply(UnitsRetired(tuple(gone), write.now))
+        applier.apply(UnitsRetired(tuple(gone), write.now, unchunked=True))
     applier.apply(
         DocumentStored(_record(document, stored, number, thread, len(chunks), write.now), tuple(chunks), dropped)
     )
     if relinked:
         applier.apply(UnitsRelinked(relinked, write.now))
+    if moved:
+        applier.apply(UnitsMoved(moved, write.now))
     staying = tuple(uid for index in kept for uid in old[index].uids)
     if staying and stored is not None and stored.tags != document.tags:
         applier.apply(UnitsRetagged(staying, document.tags, write.now))
     return new
+
+
+def _chunk_id(write: CommitRetain, document: DocumentWrite, index: int) -> str:
+    return f"{write.bank_id}_{document.document_id}_{index}"
 
 
 def _old_chunks(
