@@ -148,14 +148,15 @@ class Dispatcher:
             if claimed.attempts > self._settings.operations_max_attempts:
                 await self._failed(shard, claimed, RecalldError("The operation used up its attempts."), final=True)
                 return
-            items = unpack_payload(claimed.payload)
+            items, now = unpack_payload(claimed.payload), self._clock()
             job = messages.RetainJob(
                 claimed.tenant,
                 claimed.bank_id,
                 tuple(items),
-                # One id for every attempt: an attempt that committed and lost its answer is not run twice.
-                request_id=claimed.id,
-                now=self._clock(),
+                # An id for each claim: a retry must not be answered with what a cancelled run answered. What keeps two
+                # runs of one operation from both being stored is its status, checked in the commit.
+                request_id=f"{claimed.id}:{now}",
+                now=now,
                 defaults=self._defaults(),
                 provider=self._settings.extraction_provider,
                 operation_id=claimed.id,

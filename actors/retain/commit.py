@@ -29,6 +29,7 @@ from recalld.storage.errors import ModelMismatch, Superseded
 from recalld.storage.records import (
     CANCELLED,
     COMPLETED,
+    OPEN_STATES,
     BankRecord,
     ChunkRecord,
     DocumentRecord,
@@ -43,8 +44,13 @@ Similar = dict[str, tuple[list[tuple[int, float]], list[tuple[str, float]]]]
 def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> dict[str, Any]:
     """Apply a retain; `similar` gives each new unit's links to stored uids and to units of the same request."""
     operation = _operation(applier, write)
+    if operation is not None and operation.status not in OPEN_STATES:
+        # Two attempts of one operation were under way, and the other one ended it.
+        return {"items": list(operation.receipt), "units": 0}
     if operation is not None and operation.cancel_requested:
-        applier.apply(OperationStored(_ended(operation, write.now, CANCELLED), b""))
+        # The payload stays: a cancelled operation may be retried.
+        applier.apply(OperationStored(_ended(operation, write.now, CANCELLED)))
+        settle_parent(applier, operation.parent, write.now)
         return {"items": [], "units": 0, "cancelled": True}
     _bind_model(applier, write.model)
     units = {unit.id: unit for unit in write.units}
