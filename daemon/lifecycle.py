@@ -28,6 +28,7 @@ log = structlog.get_logger(__name__)
 
 OWNER_WAIT_SECONDS = 10.0
 SWITCH_SECONDS = 0.0005
+HEALTH_SECONDS = 2.0
 
 
 def init_home(settings: Settings) -> dict[str, Any]:
@@ -194,12 +195,23 @@ async def run_daemon(settings: Settings, on_ready: Callable[[Mapping[str, Any]],
             service.url = f"http://{settings.host}:{port}{settings.base_path}"
             _write_record(service.home, settings, port)
             on_ready({**await service.status(), "running": True})
-            await stopping.wait()
+            return await _until_told(stopping, service)
         finally:
             (service.home.run / "daemon.json").unlink(missing_ok=True)
             await runner.cleanup()
     finally:
         await service.close()
+
+
+async def _until_told(stopping: asyncio.Event, service: MemoryService) -> int:
+    """Wait for a signal; the exit code. Without its process manager a runtime cannot bring a dead actor back: end then,
+    so that whatever supervises the daemon starts a whole one."""
+    while not stopping.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), HEALTH_SECONDS)
+        if not service.runtime_facts().get("healthy", True):
+            log.error("a process of Ray is gone; the daemon ends, start it again")
+            return 1
     return 0
 
 

@@ -67,7 +67,7 @@ class MemoryService:
         self._clock = clock
         self._new_id = new_id
         self._close = close
-        self._describe = describe
+        self.runtime_facts = describe
         self._phases: dict[str, dict[str, float]] = {}
         self._retained = 0
         self._date_failures = 0
@@ -518,7 +518,7 @@ class MemoryService:
             "url": self.url,
             "quarantined": [number for shard in stats for number in shard["quarantined"]],
             "stores": {n: usage for shard in stats for n, usage in shard["partitions"].items()},
-            "processes": self._describe(),
+            "processes": self.runtime_facts(),
         }
 
     async def compact(self) -> Answer:
