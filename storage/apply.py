@@ -91,6 +91,11 @@ class Applier:
     def is_live(self, uid: int) -> bool:
         return bool(self._column(uid).flags & LIVE)
 
+    @property
+    def erased(self) -> bool:
+        """The bank itself was erased in this write."""
+        return self._erased
+
     def touch(self, at: int, new_document: bool = False) -> None:
         """The write changes content at `at`: it moves the bank's last write, and its last document if one is new."""
         self._numbers["last_write_at"] = at
