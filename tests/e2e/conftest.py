@@ -1,0 +1,61 @@
+"""Fixtures of the end-to-end tests: one daemon a runtime for the whole session, started when a test first asks for it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from e2e_daemon import Bank, Daemon
+
+_count = itertools.count(1)
+
+
+@pytest.fixture(scope="session", params=["inline", pytest.param("ray", marks=pytest.mark.ray)])
+def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    running = Daemon(tmp_path_factory.mktemp(f"e2e-{request.param}") / "home", request.param)
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+@pytest.fixture(scope="session")
+def inline_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """For what does not depend on the runtime: what a recall finds is the same code in both."""
+    running = Daemon(tmp_path_factory.mktemp("e2e-semantics") / "home", "inline")
+    try:
+        yield running
+    finally:
+        running.end()
+
+
+@pytest.fixture
+def bank(daemon: Daemon, request: pytest.FixtureRequest) -> Bank:
+    """A bank nobody else uses; it comes into being with the first write."""
+    return daemon.wire.bank(name_of(request))
+
+
+@pytest.fixture
+def inline_bank(inline_daemon: Daemon, request: pytest.FixtureRequest) -> Bank:
+    return inline_daemon.wire.bank(name_of(request))
+
+
+def name_of(request: pytest.FixtureRequest) -> str:
+    return f"{re.sub(r'[^a-z]+', '-', request.node.originalname.lower())[:60]}-{next(_count)}"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Daemon]]:
+    """Start a daemon of the test's own; it is ended with the test."""
+    running: list[Daemon] = []
+
+    def make(runtime: str, *arguments: str, home: Path | None = None) -> Daemon:
+        running.append(Daemon(home or tmp_path / f"home-{len(running)}", runtime, *arguments))
+        return running[-1]
+
+    yield make
+    for one in running:
+        one.end()
