@@ -85,6 +85,10 @@ class GrowingArray:
         """Replace rows in place. Views already taken may show the old rows or the new: readers must bear both."""
         self._buffer[: self._n][index] = row
 
+    def blank_rest(self) -> None:
+        """Overwrite the reserved rows behind the end with zeros."""
+        self._buffer[self._n :] = 0
+
     def view(self, n: int | None = None) -> NDArray[Any]:
         """The first `n` rows (all by default), read-only, valid as long as it is held. ValueError beyond the end."""
         length = self._n

@@ -47,6 +47,8 @@ EXACT_ROWS = 20_000
 MAX_FETCH = 8_192
 DEAD_SHARE = 0.3
 GROWTH = 0.1
+# A save holds the GIL while hnswlib writes: it waits for a pause in the queries until this many times its due growth.
+_OVERDUE = 3.0
 _SEED = 100
 _MIN_CAPACITY = 1024
 # A slice of the graph's growth ends after about this long, so that a query that waits for it waits little more.
@@ -218,10 +220,29 @@ class HnswIndex:
     @property
     def save_due(self) -> bool:
         """True when a tenth of the rows came or went since the last save, or a compaction replaced the graph."""
+        return self._unsaved_swap or self._growth() > 1.0
+
+    @property
+    def save_overdue(self) -> bool:
+        """True when a save has been due for so long that it should no longer wait for a quiet moment."""
+        return self._growth() > _OVERDUE
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since the graph was last searched."""
+        return time.monotonic() - self._graph.lock.last_query
+
+    @property
+    def work_left(self) -> bool:
+        """True when `advance` has something to do."""
+        graph = self._graph
+        return self._rebuild is not None or bool(self._marks) or self.tail > 0 or _worn(graph)
+
+    def _growth(self) -> float:
+        """What changed since the last save, as a share of what makes a save due."""
         rows, dead = self._saved
         graph = self._graph
-        changed = graph.done - rows + graph.rows.dead - dead
-        return self._unsaved_swap or changed > max(GROWTH * rows, _MIN_CAPACITY)
+        return (graph.done - rows + graph.rows.dead - dead) / max(GROWTH * rows, _MIN_CAPACITY)
 
     def add(self, uids: NDArray[Any], rows: F32) -> None:
         with self._writing:
@@ -312,6 +333,11 @@ class HnswIndex:
             while self._rebuild is not None:
                 self._step_rebuild()
 
+    def scrub(self) -> None:
+        """Overwrite what lies in the matrix file without belonging to a unit. Save afterwards."""
+        with self._background, self._writing:
+            self._graph.rows.scrub()
+
     def _step(self) -> bool:
         """One slice of whatever is most urgent; False when there is nothing to do."""
         graph = self._graph
@@ -323,7 +349,7 @@ class HnswIndex:
             with graph.lock.slice():  # a row that died in the tail has no owner and never enters the graph
                 graph.mark([label for label in labels if label < graph.done])
             return True
-        if graph.marked > DEAD_SHARE * graph.elements and graph.elements >= _MIN_CAPACITY:
+        if _worn(graph):
             self._start_rebuild()
             return True
         total = len(graph.rows)
@@ -427,6 +453,10 @@ class HnswIndex:
         with self._background, self._writing:
             self._rebuild = None  # searches in flight keep the old rows alive
             self._graph = _Graph(VectorRows(self.dim), _new_graph(self.dim, 0))
+
+
+def _worn(graph: _Graph) -> bool:
+    return graph.marked > DEAD_SHARE * graph.elements and graph.elements >= _MIN_CAPACITY
 
 
 def _capacity(rows: int) -> int:

@@ -1,29 +1,35 @@
 """The resident caches of one bank: columns, vectors, token vectors, speakers. All rebuilt from LMDB at open.
 
-Only the writer thread changes an open bank (through `follow`, after a flush); any thread may take a `view`.
+Only the writer thread changes an open bank (through `follow`, after a flush) and one upkeep thread promotes it; any
+thread may take the `view`, which waits for nobody.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
-from recalld.storage import codec, keys
+from recalld.storage import bank_index, codec, keys
 from recalld.storage.changes import Delta
 from recalld.storage.columns import Columns, OpenColumns
 from recalld.storage.environment import ReadTxn
-from recalld.storage.errors import BankNotFound
+from recalld.storage.errors import BankNotFound, DiskFull
+from recalld.storage.hnsw import HnswIndex
 from recalld.storage.names import folded
 from recalld.storage.quantise import unit_rows
 from recalld.storage.records import BankRecord
 from recalld.storage.tokens import TokenRows
-from recalld.storage.vector_rows import TOKEN_DIM, TOKEN_ROWS, VECTOR_ROWS, unpack_tokens, unpack_vectors
+from recalld.storage.vector_rows import TOKEN_ROWS, tokens_of, unpack_tokens, vectors_of
 from recalld.storage.vectors import ExactIndex, VectorIndex
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +45,21 @@ class BankView:
 
 
 class OpenBank:
-    """One open bank. `threshold` is the number of units above which the vectors go to an approximate index."""
+    """One open bank. Above `threshold` units its vectors go to an approximate index under `folder`, the partition's.
 
-    def __init__(self, record: BankRecord, threshold: int, folder: Path) -> None:
+    A quarantined bank is opened without its vectors: everything but the semantic arm and late interaction works.
+    """
+
+    def __init__(self, record: BankRecord, threshold: int, folder: Path, quarantined: bool = False) -> None:
         self.record = record
         self.seq = 0
         self.last_used = 0
         self.closed = False
+        self.quarantined = quarantined
+        self.rests_until = 0.0
+        """Upkeep that failed is not tried again before this instant of the monotonic clock."""
+        self.upkeep = threading.Lock()
+        """Held by whoever promotes, advances, saves or compacts the bank's index."""
         self._threshold = threshold
         self._folder = folder
         self._lock = threading.Lock()
@@ -53,50 +67,45 @@ class OpenBank:
         self.tokens = TokenRows()
         self.index: VectorIndex | None = None
         self._speakers: dict[str, int] = {}
+        self._view = self._now()
 
     @classmethod
-    def load(cls, txn: ReadTxn, number: int, seq: int, threshold: int, folder: Path) -> OpenBank:
+    def load(
+        cls, txn: ReadTxn, number: int, seq: int, threshold: int, folder: Path, quarantined: bool = False
+    ) -> OpenBank:
         """Read the bank's caches from the store. Raises `BankNotFound` when it was deleted meanwhile."""
         value = txn.get(keys.table(number, keys.BANK))
         if value is None:
             raise BankNotFound("The bank was deleted.")
-        bank = cls(codec.decode(BankRecord, value), threshold, folder)
+        bank = cls(codec.decode(BankRecord, value), threshold, folder, quarantined)
         bank.seq = seq
         bank.columns = OpenColumns.load(txn, number)
-        for first, block in TOKEN_ROWS.blocks(txn, number):
-            bank._extend_tokens(first, TOKEN_ROWS.split(block))
-        for uid, row in TOKEN_ROWS.tail(txn, number):
-            bank.tokens.append(uid, unpack_tokens(bytes(row)))
-        bank._load_vectors(txn, number)
+        if not quarantined:
+            bank._load_vectors(txn)
         for key, name in txn.scan(keys.table(number, keys.SPEAKER)):
             bank._speakers[folded(bytes(name).decode())] = keys.trailing_u32(key)
+        bank._view = bank._now()
         return bank
 
-    def _extend_tokens(self, first: int, rows: list[bytes]) -> None:
-        parts = [unpack_tokens(row) for row in rows]
-        counts = np.array([len(part) for part in parts], np.int64)
-        self.tokens.extend(first, counts, np.concatenate(parts) if parts else np.empty((0, TOKEN_DIM), np.int8))
+    def _load_vectors(self, txn: ReadTxn) -> None:
+        try:
+            self._load_from(txn, self._folder)
+        except DiskFull:
+            log.warning("the disk is full: a large bank is kept in memory", bank=self.record.number)
+            self._load_from(txn, None)
 
-    def _load_vectors(self, txn: ReadTxn, number: int) -> None:
-        size = self.columns.n
-        if not size or not self.record.model:
-            return
-        self.index = ExactIndex(int(self.record.model["dim"]))
-        for first, block in VECTOR_ROWS.blocks(txn, number):
-            self._add_vectors(first, VECTOR_ROWS.split(block))
-        for uid, row in VECTOR_ROWS.tail(txn, number):
-            self._add_vectors(uid, [bytes(row)])
+    def _load_from(self, txn: ReadTxn, folder: Path | None) -> None:
+        columns = self.columns.view()
+        self.index = bank_index.open_index(txn, self.record, columns, self.seq, self._threshold, folder)
+        in_files = isinstance(self.index, HnswIndex) and self.index.folder is not None
+        self.tokens = bank_index.token_file(self.files) if in_files else TokenRows()
+        for first, rows in TOKEN_ROWS.runs(txn, self.record.number):
+            self.tokens.extend(first, *tokens_of(rows))
 
-    def _add_vectors(self, first: int, rows: list[bytes]) -> None:
-        assert self.index is not None
-        uids, vectors = [], []
-        for offset, row in enumerate(rows):
-            codes, scales = unpack_vectors(row)
-            if len(scales):
-                uids += [first + offset] * len(scales)
-                vectors.append(unit_rows(codes))
-        if vectors:
-            self.index.add(np.array(uids, np.int64), np.concatenate(vectors))
+    @property
+    def files(self) -> Path:
+        """Where the vectors of a large bank lie."""
+        return bank_index.folder_of(self._folder, self.record)
 
     # -- following commits ---------------------------------------------------------------------------------------
 
@@ -106,55 +115,63 @@ class OpenBank:
             for step, arguments in delta.steps:
                 getattr(self, step)(*arguments)
             self.seq = seq
+            self._view = self._now()
 
     def view(self) -> BankView:
-        with self._lock:
-            return BankView(self.record, self.seq, self.columns.view(), self.index, self.tokens, self._speakers)
+        """The bank as of its last commit."""
+        return self._view
+
+    def _now(self) -> BankView:
+        return BankView(self.record, self.seq, self.columns.view(), self.index, self.tokens, self._speakers)
 
     def append_units(self, first: int, rows: NDArray[Any], vectors: list[bytes], tokens: list[bytes]) -> None:
         # Vectors and tokens first: a unit becomes visible with its columns.
-        if self.index is None and self.record.model:
-            self.index = ExactIndex(int(self.record.model["dim"]))
-        if self.index is not None:
+        if not self.quarantined:
+            if self.index is None and self.record.model:
+                self.index = ExactIndex(int(self.record.model["dim"]))
             self._add_vectors(first, vectors)
-        self._extend_tokens(first, tokens)
+            self.tokens.extend(first, *tokens_of(tokens))
         self.columns.append(rows)
+
+    def _add_vectors(self, first: int, rows: list[bytes]) -> None:
+        uids, codes = vectors_of(first, rows)
+        if self.index is not None and len(uids):
+            self.index.add(uids, unit_rows(codes))
 
     def retire_units(self, uids: list[int], at: int) -> None:
         if uids:
             index = np.array(uids, np.int64)
+            before = self.columns.view().prev[index].astype(np.int64)
             self.columns.change(live=(index, False), retired=(index, at))
+            self.columns.renew_next(before)
 
     def erase_units(self, uids: list[int]) -> None:
         if not uids:
             return
         index = np.array(uids, np.int64)
+        before = self.columns.view().prev[index].astype(np.int64)
         self.columns.change(live=(index, False), exists=(index, False), prev=(index, -1), next=(index, -1))
+        self.columns.renew_next(before)
         for uid in uids:
             self.tokens.remove(uid)
         if self.index is not None:
             self.index.remove(index)
 
     def replace_vectors(self, uids: list[int], vectors: list[bytes], tokens: list[bytes]) -> None:
+        if self.quarantined:
+            return
         for uid, row, token_row in zip(uids, vectors, tokens, strict=True):
-            if self.index is not None:
-                self.index.remove(np.array([uid], np.int64))
-                self._add_vectors(uid, [row])
+            # Adding takes the old rows' place without a moment in which the unit has none.
+            self._add_vectors(uid, [row])
             self.tokens.append(uid, unpack_tokens(token_row))
 
     def relink_units(self, uids: list[int], prevs: list[int]) -> None:
         if not uids:
             return
-        columns = self.columns.view()
         index, before = np.array(uids, np.int64), np.array(prevs, np.int64)
-        old = columns.prev[index].astype(np.int64)
-        old = old[old >= 0]
-        old = old[columns.next[old] >= 0]
-        freed = old[np.isin(columns.next[old], index)]
-        linked = before >= 0
-        following = np.concatenate([freed, before[linked]])
-        values = np.concatenate([np.full(len(freed), -1, np.int64), index[linked]])
-        self.columns.change(prev=(index, before), next=(following, values))
+        old = self.columns.view().prev[index].astype(np.int64)
+        self.columns.change(prev=(index, before))
+        self.columns.renew_next(np.concatenate([old, before]))
 
     def add_speaker(self, fold: str, number: int) -> None:
         self._speakers = {**self._speakers, fold: number}
@@ -164,6 +181,35 @@ class OpenBank:
 
     def close(self) -> None:
         self.closed = True
+
+    # -- growing past the threshold --------------------------------------------------------------------------------
+
+    @property
+    def outgrown(self) -> bool:
+        """True when an exact index holds more than the threshold."""
+        index = self.index
+        return isinstance(index, ExactIndex) and len(index.rows) - index.rows.dead > self._threshold
+
+    def promote(self) -> None:
+        """Move the vectors to an approximate index and the token vectors to a file; reads go on, one commit waits.
+
+        DiskFull when the files do not fit; the bank then stays as it is.
+        """
+        small = self.index
+        if not isinstance(small, ExactIndex) or self.closed:
+            return
+        started = time.perf_counter()
+        tokens = bank_index.token_file(self.files)
+        copied = bank_index.copy_tokens(self.tokens, tokens, np.empty(0, np.int64))
+        large, spans = bank_index.promoted(small, self.record, self._threshold, self._folder)
+        copied = bank_index.copy_tokens(self.tokens, tokens, copied)
+        with self._lock:
+            bank_index.transfer(small, large, spans)
+            bank_index.copy_tokens(self.tokens, tokens, copied)
+            self.index, self.tokens = large, tokens
+            self._view = self._now()
+        spent = time.perf_counter() - started
+        log.info("vectors moved to an approximate index", bank=self.record.number, seconds=round(spent, 3))
 
     @property
     def nbytes(self) -> int:

@@ -12,6 +12,7 @@ import json
 import os
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -91,6 +92,11 @@ class Partition:
         )
         self._lock = threading.Lock()
         self._banks: dict[int, OpenBank] = {}
+        # Every open bank that anyone still holds. One that was dropped for memory but is still being read or saved is
+        # taken up again, never loaded beside itself: two of them would write the same vector files.
+        self._alive: weakref.WeakValueDictionary[int, OpenBank] = weakref.WeakValueDictionary()
+        self._sizes: dict[int, int] = {}
+        self._published = 0
         self._loading: dict[int, _Loading] = {}
         self._uses = 0
         self.epoch = self.environment.write(_raise_epoch, frees=True)
@@ -131,9 +137,10 @@ class Partition:
         if number is None:
             raise BankNotFound.named(bank_id)
         try:
-            view = self._open(number).view()
+            bank = self._open(number)
         except BankNotFound:
             raise BankNotFound.named(bank_id) from None
+        view = bank.view()
         with self.environment.read() as txn:
             yield Snapshot(txn, view.record, view.seq, view.columns, view.index, view.tokens, view.speakers)
 
@@ -146,14 +153,20 @@ class Partition:
                 raise BankNotFound.named(bank_id)
             yield txn, number
 
+    def open_bank(self, number: int) -> OpenBank:
+        """A bank's caches, for upkeep; they stay as long as they are held. Raises `BankNotFound`."""
+        return self._open(number)
+
     def _open(self, number: int) -> OpenBank:
-        """The bank's caches, loaded once however many ask; deaths in a row count towards quarantine."""
+        """The bank's caches, loaded once however many ask."""
         while True:
             with self._lock:
                 self._uses += 1
-                bank = self._banks.get(number)
+                bank = self._alive.get(number)
                 if bank is not None:
                     bank.last_used = self._uses
+                    if number not in self._banks:
+                        self._keep(number, bank)
                     return bank
                 waiting = self._loading.get(number)
                 if waiting is None:
@@ -161,40 +174,53 @@ class Partition:
                     break
             waiting.done.wait()
         try:
-            # Registered before the transaction begins: a commit is either in the transaction or in `pending`.
-            if self._deaths.count(number) >= DEATHS_BEFORE_QUARANTINE:
-                raise Unavailable(
-                    "This bank ended its shard three times and is quarantined; run `recalld doctor`.", retry_after=60
-                )
-            self._deaths.take_in_hand(number, "open")
-            with self.environment.read() as txn:
-                bank = OpenBank.load(txn, number, _read_meta(txn).sequence, self.settings.vector_threshold, self.folder)
+            quarantined = self._deaths.count(number) >= DEATHS_BEFORE_QUARANTINE
+            if quarantined:
+                bank = self._load(number, quarantined)
+            else:
+                with self.in_hand(number, "open"):
+                    bank = self._load(number, quarantined)
             with self._lock:
                 for delta, seq in loading.pending:
                     if seq > bank.seq:
                         bank.follow(delta, seq)
                 bank.last_used = self._uses
-                self._banks[number] = bank
                 del self._loading[number]
-                self._evict(number)
-            self._deaths.forget(number)
+                if bank.closed:
+                    raise BankNotFound("The bank was deleted.")
+                self._alive[number] = bank
+                self._keep(number, bank)
         except BaseException:
             with self._lock:
                 self._loading.pop(number, None)
             raise
         finally:
-            self._deaths.put_down()
             loading.done.set()
         return bank
 
-    def _evict(self, keep: int) -> None:
-        """Drop the least recently used banks beyond the budget; their readers keep what they hold."""
-        total = sum(bank.nbytes for bank in self._banks.values())
-        for number in sorted(self._banks, key=lambda n: self._banks[n].last_used):
+    def _load(self, number: int, quarantined: bool) -> OpenBank:
+        # The caller registered in `_loading` first: a commit is either in the transaction or in `pending`.
+        with self.environment.read() as txn:
+            seq, threshold = _read_meta(txn).sequence, self.settings.vector_threshold
+            return OpenBank.load(txn, number, seq, threshold, self.folder, quarantined)
+
+    def _keep(self, number: int, bank: OpenBank) -> None:
+        """Count a bank among the open ones, and drop the least recently used beyond the budget; their readers keep
+        what they hold. The caller has the lock."""
+        self._banks[number] = bank
+        self._sizes[number] = bank.nbytes
+        total = sum(self._sizes.values())
+        if total <= self.settings.memory_budget:
+            return
+        for other in sorted(self._banks, key=lambda n: self._banks[n].last_used):
+            if other != number:
+                total -= self._drop(other)
             if total <= self.settings.memory_budget:
                 return
-            if number != keep:
-                total -= self._banks.pop(number).nbytes
+
+    def _drop(self, number: int) -> int:
+        self._banks.pop(number, None)
+        return self._sizes.pop(number, 0)
 
     def open_banks(self) -> list[OpenBank]:
         with self._lock:
@@ -226,14 +252,22 @@ class Partition:
             before = meta.sequence
             if meta.epoch != self.epoch:
                 raise Unavailable("Another process owns this partition now.")
+            number = self.bank_number(txn, tenant, bank_id)
             if request is not None:
                 seen = txn.get(keys.request(request))
-                if seen is not None:
-                    answer: T = codec.unpack(seen)["answer"]
+                held = {} if seen is None else codec.unpack(seen)
+                # An id used on a bank since deleted does not speak for a new one of that name, except the deletion's.
+                if held and (number is None or held["erased"] or held["bank"] == number):
+                    answer: T = held["answer"]
                     return answer
-            number = self.bank_number(txn, tenant, bank_id)
             if number is None and not create:
                 raise BankNotFound.named(bank_id)
+            if number is not None and not frees and self._deaths.count(number) >= DEATHS_BEFORE_QUARANTINE:
+                raise Unavailable(
+                    f"Bank {bank_id!r} is quarantined because it ended its shard {DEATHS_BEFORE_QUARANTINE} times in a"
+                    " row: it can be read but not written to. Run `recalld doctor`, then release it.",
+                    retry_after=60,
+                )
 
             def next_sequence() -> int:
                 meta.sequence += 1
@@ -251,7 +285,8 @@ class Partition:
             delta = applier.finish()
             if request is not None:
                 now = self._clock()
-                txn.put(keys.request(request), codec.pack({"at": now, "answer": result}))
+                done = {"at": now, "answer": result, "bank": number, "erased": applier.erased}
+                txn.put(keys.request(request), codec.pack(done))
                 txn.put(keys.request_time(now, request), b"")
                 _trim_requests(txn, now - REQUESTS_KEPT_US)
             for old in range(max(1, before - CHANGES_KEPT), meta.sequence - CHANGES_KEPT):
@@ -267,34 +302,62 @@ class Partition:
         return self.submit(tenant, bank_id, run, **options).result()
 
     def _publish(self, delta: Delta, seq: int) -> None:
+        if any(step == "close" for step, _ in delta.steps):
+            self._deaths.release(delta.bank)
         with self._lock:
             loading = self._loading.get(delta.bank)
             if loading is not None:
                 loading.pending.append((delta, seq))
-                return
-            bank = self._banks.get(delta.bank)
-        if bank is None:
-            return
-        bank.follow(delta, seq)
-        with self._lock:
+            bank = self._alive.get(delta.bank)
+        if bank is not None:
+            try:
+                bank.follow(delta, seq)
+            except BaseException:
+                self._forget(delta.bank)  # it stands at no sequence any more; the next read loads it again
+                raise
             if bank.closed:
-                self._banks.pop(delta.bank, None)
+                self._forget(delta.bank)
             else:
-                self._evict(delta.bank)
+                with self._lock:
+                    if delta.bank in self._banks:
+                        self._keep(delta.bank, bank)
+        self._published = seq
+
+    def _forget(self, number: int) -> None:
+        with self._lock:
+            self._drop(number)
+            self._alive.pop(number, None)
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
 
+    @property
+    def published(self) -> int:
+        """The last change that every open bank has followed."""
+        return self._published
+
+    @contextmanager
+    def in_hand(self, number: int, step: str) -> Iterator[None]:
+        """Note on disk that a risky step runs on a bank; a process that dies inside counts towards its quarantine."""
+        self._deaths.take_in_hand(number, step)
+        try:
+            yield
+            self._deaths.forget(number, step)
+        finally:
+            self._deaths.put_down(number, step)
+
     def drop_caches(self) -> None:
-        """Forget every open bank; the next read loads it again."""
+        """Forget every open bank; the next read loads it again once nobody reads it any more."""
         with self._lock:
             self._banks.clear()
+            self._sizes.clear()
 
     def quarantined(self) -> list[int]:
         return self._deaths.quarantined()
 
     def release(self, number: int) -> None:
-        """Let a quarantined bank be opened again."""
-        self._deaths.forget(number)
+        """Let a quarantined bank be opened whole and written to again."""
+        self._deaths.release(number)
+        self._forget(number)
 
     def close(self) -> None:
         self.environment.close()
@@ -303,46 +366,63 @@ class Partition:
 
 
 class _Deaths:
-    """Which bank was in hand when the process died, and how often that happened.
+    """Which banks were in hand, at which step, when the process died, and how often that happened in a row.
 
-    The note is on disk only while a bank's caches are loaded or its index is built: the steps that run native code
-    over stored bytes. Whoever finds a note at start counts a death.
+    The note is on disk only while a bank's caches are loaded or its index is worked on: the steps that run native code
+    over stored bytes. Whoever finds a note at start counts a death; a step that ends well clears its own count, so
+    that a bank that opens but dies of its index is found out too.
     """
 
     def __init__(self, folder: Path) -> None:
         self._note = folder / "in_hand.json"
         self._counts_file = folder / "deaths.json"
         self._lock = threading.Lock()
-        self._in_hand = 0
-        self._counts: dict[str, int] = _read_json(self._counts_file) or {}
+        self._in_hand: list[tuple[int, str]] = []
+        held = _read_json(self._counts_file)
+        self._counts: dict[str, dict[str, int]] = held if isinstance(held, dict) else {}
         left = _read_json(self._note)
-        if left:
-            number = str(left["bank"])
-            self._counts[number] = self._counts.get(number, 0) + 1
+        if isinstance(left, list):
+            for number, step in left:
+                steps = self._counts.setdefault(str(number), {})
+                steps[step] = steps.get(step, 0) + 1
+                log.warning("a bank was in hand when its shard died", bank=number, step=step, times=steps[step])
             _write_json(self._counts_file, self._counts)
-            self._note.unlink(missing_ok=True)
-            log.warning("a bank was in hand when its shard died", bank=left["bank"], step=left["step"])
+        self._note.unlink(missing_ok=True)
 
     def count(self, number: int) -> int:
-        return self._counts.get(str(number), 0)
+        return max(self._counts.get(str(number), {}).values(), default=0)
 
     def take_in_hand(self, number: int, step: str) -> None:
         with self._lock:
-            self._in_hand += 1
-            _write_json(self._note, {"bank": number, "step": step})
+            self._in_hand.append((number, step))
+            _write_json(self._note, self._in_hand)
 
-    def put_down(self) -> None:
+    def put_down(self, number: int, step: str) -> None:
         with self._lock:
-            self._in_hand = max(0, self._in_hand - 1)
-            if not self._in_hand:
+            self._in_hand.remove((number, step))
+            if self._in_hand:
+                _write_json(self._note, self._in_hand)
+            else:
                 self._note.unlink(missing_ok=True)
 
     def quarantined(self) -> list[int]:
-        return [int(n) for n, deaths in self._counts.items() if deaths >= DEATHS_BEFORE_QUARANTINE]
+        with self._lock:
+            return [int(n) for n in self._counts if self.count(int(n)) >= DEATHS_BEFORE_QUARANTINE]
 
-    def forget(self, number: int) -> None:
-        if self._counts.pop(str(number), None) is not None:
+    def forget(self, number: int, step: str) -> None:
+        """The step ended well: its deaths were not the bank's fault, or are over."""
+        with self._lock:
+            steps = self._counts.get(str(number))
+            if steps is None or steps.pop(step, None) is None:
+                return
+            if not steps:
+                del self._counts[str(number)]
             _write_json(self._counts_file, self._counts)
+
+    def release(self, number: int) -> None:
+        with self._lock:
+            if self._counts.pop(str(number), None) is not None:
+                _write_json(self._counts_file, self._counts)
 
 
 def _own(folder: Path) -> IO[str]:

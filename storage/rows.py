@@ -104,6 +104,35 @@ class RowTable:
         for key, value in txn.scan(keys.table(bank, self.block_table)):
             yield keys.trailing_u32(key) * self.size, value
 
+    def runs(self, txn: ReadTxn, bank: int, first: int = 0, most: int = 1024) -> Iterator[tuple[int, list[bytes]]]:
+        """(first uid, rows of it and those behind it) from uid `first` on, in order, at most about `most` rows each."""
+        rows: list[bytes] = []
+        start = next_uid = first
+        for key, value in txn.scan(
+            keys.table(bank, self.block_table), keys.number(bank, self.block_table, first // self.size)
+        ):
+            uid = keys.trailing_u32(key) * self.size
+            block = self.split(value)[max(0, first - uid) :]
+            uid = max(uid, first)
+            if rows and (uid != next_uid or len(rows) >= most):
+                yield start, rows
+                rows = []
+            if not rows:
+                start = uid
+            rows += block
+            next_uid = uid + len(block)
+        for key, value in txn.scan(keys.table(bank, self.tail_table), keys.number(bank, self.tail_table, first)):
+            uid = keys.trailing_u32(key)
+            if rows and (uid != next_uid or len(rows) >= most):
+                yield start, rows
+                rows = []
+            if not rows:
+                start = uid
+            rows.append(bytes(value))
+            next_uid = uid + 1
+        if rows:
+            yield start, rows
+
     def tail(self, txn: ReadTxn, bank: int) -> Iterator[tuple[int, memoryview]]:
         """(uid, row) of the units not yet in a sealed block, in order."""
         for key, value in txn.scan(keys.table(bank, self.tail_table)):

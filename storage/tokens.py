@@ -58,6 +58,17 @@ class TokenRows:
         """Forget a unit's tokens; they are overwritten at once. Unknown uids are ignored."""
         self._erase(*self._rows.remove(uid))
 
+    def spans(self) -> NDArray[np.int64]:
+        """Where each unit's tokens lie, as they stand now: a unit whose entry changes has changed."""
+        return self._rows.spans.view().copy()
+
+    def of(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+        """(number of tokens of each unit, all their tokens) of units [first, last)."""
+        rows, starts, units = self._rows.gather(np.arange(first, last))
+        counts = np.zeros(last - first, np.int64)
+        counts[units if units is not None else slice(None)] = np.diff(np.append(starts, len(rows)))
+        return counts, self._rows.data.view().take(rows, axis=0)
+
     def maxsim(
         self, uids: NDArray[Any], query: NDArray[np.float32], weights: NDArray[np.float32]
     ) -> NDArray[np.float32]:

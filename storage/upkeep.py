@@ -1,35 +1,153 @@
-"""Compaction: what is dead leaves the posting lists, then the environment is rewritten without freed pages."""
+"""Upkeep of a partition: the indexes of large banks in the background, and compaction.
+
+`tend` is called again and again by whoever owns the partition; nothing it does holds a lock that a query waits on for
+longer than a slice of an index's growth.
+"""
 
 from __future__ import annotations
 
+import shutil
+import time
 from functools import partial
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from recalld.storage import keys, postings
+from recalld.storage import bank_index, keys, postings
 from recalld.storage.environment import WriteTxn
+from recalld.storage.errors import BankNotFound, RecalldError
+from recalld.storage.hnsw import HnswIndex
+from recalld.storage.open_bank import OpenBank
 from recalld.storage.partition import Partition
 
 log = structlog.get_logger(__name__)
 
 KEYS_A_COMMIT = 2000
+# hnswlib keeps the GIL while it saves: a save that is due waits for a pause of this length in the queries.
+QUIET_SECONDS = 2.0
+REST_SECONDS = 60.0
+
+
+def tend(partition: Partition, seconds: float) -> bool:
+    """One round of background work on the open banks, for about `seconds`; True when some is left.
+
+    Banks past the threshold move to an approximate index, tails move into graphs, grown indexes are saved, and folders
+    of deleted banks go. A save of a large index takes longer than `seconds`.
+    """
+    remove_strays(partition)
+    banks = [bank for bank in partition.open_banks() if _wants(bank)]
+    for bank in banks:
+        if not bank.upkeep.acquire(blocking=False):
+            continue
+        try:
+            _tend(partition, bank, seconds / len(banks))
+        except (RecalldError, OSError, RuntimeError, MemoryError) as error:
+            # The files of a bank that was just deleted may be gone under its feet; a full disk may have room later.
+            if not bank.closed:
+                log.warning("upkeep of a bank rests for a minute", bank=bank.record.number, error=repr(error))
+            bank.rests_until = time.monotonic() + REST_SECONDS
+        finally:
+            bank.upkeep.release()
+    return any(_wants(bank) for bank in banks)
+
+
+def settle(partition: Partition) -> None:
+    """Finish all background work on the open banks, now; a graph grows by about 1,000 rows a second."""
+    while tend(partition, 1.0):
+        pass
+    for bank in partition.open_banks():
+        with bank.upkeep:
+            if isinstance(bank.index, HnswIndex) and bank.index.folder is not None and not bank.closed:
+                _save(partition, bank, bank.index)
+
+
+def _wants(bank: OpenBank) -> bool:
+    index = bank.index
+    if bank.closed or time.monotonic() < bank.rests_until:
+        return False
+    if bank.outgrown:
+        return True
+    return isinstance(index, HnswIndex) and (index.work_left or _save_now(index))
+
+
+def _save_now(index: HnswIndex) -> bool:
+    if index.folder is None or not index.save_due:
+        return False
+    return index.save_overdue or index.idle_seconds > QUIET_SECONDS
+
+
+def _tend(partition: Partition, bank: OpenBank, seconds: float) -> None:
+    number = bank.record.number
+    if bank.outgrown:
+        with partition.in_hand(number, "promote"):
+            bank.promote()
+    index = bank.index
+    if not isinstance(index, HnswIndex):
+        return
+    if index.work_left:
+        with partition.in_hand(number, "advance"):
+            index.advance(seconds)
+    if _save_now(index):
+        _save(partition, bank, index)
+
+
+def _save(partition: Partition, bank: OpenBank, index: HnswIndex) -> None:
+    """Write the index's files. Every change up to the sequence taken first is in it, later ones may be."""
+    assert index.folder is not None
+    seq = max(bank.seq, partition.published)
+    with partition.in_hand(bank.record.number, "save"):
+        index.save(index.folder, seq)
+    log.info("vector index saved", bank=bank.record.number, sequence=seq, rows=len(index.rows))
+
+
+def remove_strays(partition: Partition) -> None:
+    """Remove vector files of banks that were deleted."""
+    found = bank_index.folders(partition.folder)
+    if not found:
+        return
+    # The banks are read after the folders: a bank that came meanwhile has none among them.
+    kept = {bank_index.folder_of(partition.folder, record) for record, _ in partition.banks()}
+    for folder in found:
+        if folder not in kept:
+            log.info("vector files of a deleted bank removed", folder=folder.name)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def compact(partition: Partition) -> tuple[int, int]:
     """Rewrite a partition; bytes of its file before and after.
 
-    After it no byte of an erased unit is left in the partition: LMDB keeps old bytes in freed pages until then.
+    After it no byte of an erased unit is left in the partition: LMDB keeps old bytes in freed pages until then, and
+    vector files keep the rows of removed units. A large index with removed units is built again, at about a millisecond
+    a row.
     """
+    remove_strays(partition)
     for record, _ in partition.banks():
-        with partition.read(record.tenant, record.bank_id) as snap:
-            dead = ~snap.columns.exists.copy()
+        try:
+            bank = partition.open_bank(record.number)
+        except BankNotFound:
+            continue
+        dead = ~bank.view().columns.exists
         if dead.any():
             _sweep_postings(partition, record.number, dead)
+        with bank.upkeep:
+            _compact_vectors(partition, bank)
     before, after = partition.environment.compact()
     log.info("compacted", partition=partition.folder.name, before=before, after=after)
     return before, after
+
+
+def _compact_vectors(partition: Partition, bank: OpenBank) -> None:
+    index = bank.index
+    if not isinstance(index, HnswIndex) or index.folder is None:
+        # A quarantined bank's files cannot be trusted; they are built again when it is released.
+        shutil.rmtree(bank.files, ignore_errors=True)
+        return
+    if index.rows.dead:
+        with partition.in_hand(bank.record.number, "compact"):
+            index.compact()
+    index.scrub()
+    _save(partition, bank, index)
 
 
 def _sweep_postings(partition: Partition, bank: int, dead: NDArray[np.bool_]) -> None:
@@ -41,13 +159,11 @@ def _sweep_postings(partition: Partition, bank: int, dead: NDArray[np.bool_]) ->
 def _sweep_slice(txn: WriteTxn, bank: int, dead: NDArray[np.bool_], start: bytes) -> bytes | None:
     """Rewrite some blocks without dead units; where to go on, None at the end."""
     changed: list[tuple[bytes, bytes]] = []
-    seen = 0
     follow: bytes | None = None
-    for key, value in txn.scan(keys.table(bank, keys.POSTING), start):
+    for seen, (key, value) in enumerate(txn.scan(keys.table(bank, keys.POSTING), start)):
         if seen >= KEYS_A_COMMIT:
             follow = key
             break
-        seen += 1
         kept = postings.without(value, dead)
         if kept is not None:
             changed.append((key, kept))

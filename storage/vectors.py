@@ -156,6 +156,38 @@ class VectorRows:
         """True when the unit has rows."""
         return 0 <= uid < self.units and bool(self._rows.spans.view()[uid] & MAX_LENGTH)
 
+    def of(self, uids: NDArray[Any]) -> tuple[I64, F32]:
+        """(uid of each row, rows) of these units, those of a unit adjacent; units without rows are left out."""
+        uids = np.asarray(uids, np.int64)
+        rows, starts, units = self._rows.gather(uids)
+        if units is not None:
+            uids = uids[units]
+        return np.repeat(uids, np.diff(np.append(starts, len(rows)))), self.matrix().take(rows, axis=0)
+
+    def uids(self) -> I64:
+        """Units that have rows, ascending."""
+        return np.flatnonzero(self._rows.spans.view() & MAX_LENGTH)
+
+    def differing(self, uids: NDArray[Any], rows: F32, tolerance: float = 1e-4) -> I64:
+        """Those of `uids` (one a row, rows of a unit adjacent and all given) whose rows here are not these."""
+        held, mine = self.of(np.unique(uids))
+        if np.array_equal(held, uids):
+            far = (np.abs(mine - rows) > tolerance).any(axis=1)
+            return np.unique(held[far])
+        given, counts = np.unique(uids, return_counts=True)
+        here, have = np.unique(held, return_counts=True)
+        found = dict(zip(here.tolist(), have.tolist(), strict=True))
+        odd = np.array([found.get(uid, 0) != count for uid, count in zip(given.tolist(), counts.tolist(), strict=True)])
+        same = np.isin(uids, given[~odd])
+        rest = self.differing(uids[same], rows[same], tolerance) if same.any() else np.empty(0, np.int64)
+        return np.union1d(given[odd], rest)
+
+    def scrub(self) -> None:
+        """Overwrite dead rows and what lies behind the last row, so that nothing of a removed unit is left."""
+        self._rows.data.overwrite(np.flatnonzero(self.owners() == DEAD), 0)
+        self._rows.data.blank_rest()
+        self._summed = (0, 0)
+
     def cosine(self, uids: NDArray[Any], q: F32) -> F32:
         """Score of the best row of each of `uids`, f32[len(uids)]; 0 for a unit without rows."""
         out = np.zeros(len(uids), np.float32)
