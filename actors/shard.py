@@ -26,12 +26,13 @@ from recalld.actors.retain.standing import empty_plan, plan_erase, plan_retain
 from recalld.storage.errors import BankNotFound, NotFound, RecalldError, Unavailable
 from recalld.storage.home import Home
 from recalld.storage.partition import Partition, StoreSettings
-from recalld.storage.upkeep import compact
+from recalld.storage.upkeep import compact, tend
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 SWEEP_SECONDS = 1.0
+TEND_SECONDS = 0.05
 
 
 class Shard:
@@ -63,7 +64,9 @@ class Shard:
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="read")
         self._queue = operations.OperationQueue()
         self._held: dict[str, tuple[tuple[str, str], int]] = {}
+        self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._sweeper: asyncio.Task[None] | None = None
+        self._tender: asyncio.Task[None] | None = None
         self._recalls = 0
 
     async def start(self) -> None:
@@ -72,10 +75,14 @@ class Shard:
             if number in self._home.used_partitions():
                 await self._partition_at(number)
         self._sweeper = asyncio.create_task(self._sweep())
+        self._tender = asyncio.create_task(self._tend())
 
     async def stop(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
+        if self._tender is not None:
+            self._tender.cancel()
+        self._upkeep.shutdown(wait=True, cancel_futures=True)
         self._recallers.shutdown(wait=True, cancel_futures=True)
         self._readers.shutdown(wait=True, cancel_futures=True)
         await asyncio.gather(*(asyncio.to_thread(partition.close) for partition in self._partitions.values()))
@@ -311,10 +318,18 @@ class Shard:
             due = self._queue.next_due()
             if due is not None and due <= now:
                 self._queue.wake()
-            for partition in self._partitions.values():
-                for opened in partition.open_banks():
-                    if opened.index is not None:
-                        await self._in_thread(partial(opened.index.advance, 0.02))
+
+    async def _tend(self) -> None:
+        """Background work on the open banks' indexes, in a thread of its own and about half of its time at most."""
+        while True:
+            left = False
+            for partition in list(self._partitions.values()):
+                run = partial(tend, partition, TEND_SECONDS)
+                try:
+                    left |= await asyncio.get_running_loop().run_in_executor(self._upkeep, run)
+                except RecalldError as error:
+                    log.warning("upkeep of a partition failed", error=str(error))
+            await asyncio.sleep(TEND_SECONDS if left else SWEEP_SECONDS)
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
 
