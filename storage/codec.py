@@ -7,7 +7,7 @@ and `encode(record, unknown)` writes it back, so a home touched by an older rele
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, cast
 
 import msgpack
 
@@ -34,7 +34,7 @@ def unpack(data: bytes | memoryview) -> Any:
         raise StoreCorrupt("A stored record cannot be read; run `recalld doctor` and restore from a backup.") from error
 
 
-_Shape = tuple[frozenset[str], frozenset[str], dict[str, Any]]
+_Shape = tuple[frozenset[str], dict[str, Any]]
 _shapes: dict[type, _Shape] = {}
 
 
@@ -43,16 +43,14 @@ def _shape(kind: type) -> _Shape:
     if known is not None:
         return known
     fields = dataclasses.fields(kind)
-    hints = get_type_hints(kind)
-    tuples = frozenset(f.name for f in fields if str(hints[f.name]).startswith(("tuple", "typing.Tuple")))
     defaults = {f.name: f.default for f in fields if f.default is not dataclasses.MISSING}
-    shape = _shapes[kind] = (frozenset(f.name for f in fields), tuples, defaults)
+    shape = _shapes[kind] = (frozenset(f.name for f in fields), defaults)
     return shape
 
 
 def encode(record: Any, unknown: dict[str, Any] | None = None) -> bytes:
     """A record dataclass to bytes. Fields at their default are left out, so small records stay small."""
-    names, _, defaults = _shape(type(record))
+    names, defaults = _shape(type(record))
     body = dict(unknown or {})
     for name in names:
         value = getattr(record, name)
@@ -64,19 +62,32 @@ def encode(record: Any, unknown: dict[str, Any] | None = None) -> bytes:
 
 
 def decode(kind: type[R], data: bytes | memoryview) -> R:
-    """The record of `kind` that `encode` wrote."""
-    return decode_with_unknown(kind, data)[0]
+    """The record of `kind` that `encode` wrote. Sequences inside come back as tuples.
+
+    Raises `StoreCorrupt` when the bytes are no record.
+    """
+    body = _body(data)
+    try:
+        return kind(**body)
+    except TypeError:
+        return decode_with_unknown(kind, data)[0]
 
 
 def decode_with_unknown(kind: type[R], data: bytes | memoryview) -> tuple[R, dict[str, Any]]:
     """The record, and the fields of it that this version does not know."""
-    body = unpack(data)
-    if not isinstance(body, dict) or "v" not in body:
-        raise StoreCorrupt("A stored record has an unknown shape; run `recalld doctor`.")
-    del body["v"]
-    names, tuples, _ = _shape(kind)
-    unknown = {k: body.pop(k) for k in body.keys() - names}
-    for name in tuples & body.keys():
-        if body[name] is not None:
-            body[name] = tuple(body[name])
-    return kind(**body), unknown
+    body = _body(data)
+    unknown = {name: body.pop(name) for name in body.keys() - _shape(kind)[0]}
+    try:
+        return kind(**body), unknown
+    except TypeError as error:
+        raise StoreCorrupt("A stored record lacks a field; run `recalld doctor`.") from error
+
+
+def _body(data: bytes | memoryview) -> dict[str, Any]:
+    try:
+        # As tuples at once: a record is frozen, and converting its lists afterwards costs more than reading it.
+        body = msgpack.unpackb(data, raw=False, strict_map_key=False, use_list=False)
+        del body["v"]
+    except (ValueError, TypeError, KeyError, msgpack.exceptions.UnpackException) as error:
+        raise StoreCorrupt("A stored record cannot be read; run `recalld doctor`.") from error
+    return cast("dict[str, Any]", body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import overload
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,5 +22,10 @@ def iso(us: int | None) -> str | None:
     """
     if us is None:
         return None
+    return _text(us)
+
+
+@lru_cache(maxsize=8192)  # the turns of one session share their time
+def _text(us: int) -> str:
     moment = _EPOCH + timedelta(microseconds=min(max(us, _FIRST), _LAST))
     return moment.isoformat(timespec="microseconds")

@@ -42,6 +42,7 @@ class BankView:
     index: VectorIndex | None
     tokens: TokenRows
     speakers: dict[str, int]
+    labels: dict[int, tuple[str, str]]
 
 
 class OpenBank:
@@ -67,6 +68,7 @@ class OpenBank:
         self.tokens = TokenRows()
         self.index: VectorIndex | None = None
         self._speakers: dict[str, int] = {}
+        self._labels: dict[int, tuple[str, str]] = {}
         self._view = self._now()
 
     @classmethod
@@ -122,7 +124,9 @@ class OpenBank:
         return self._view
 
     def _now(self) -> BankView:
-        return BankView(self.record, self.seq, self.columns.view(), self.index, self.tokens, self._speakers)
+        return BankView(
+            self.record, self.seq, self.columns.view(), self.index, self.tokens, self._speakers, self._labels
+        )
 
     def append_units(self, first: int, rows: NDArray[Any], vectors: list[bytes], tokens: list[bytes]) -> None:
         # Vectors and tokens first: a unit becomes visible with its columns.

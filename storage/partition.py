@@ -142,7 +142,9 @@ class Partition:
             raise BankNotFound.named(bank_id) from None
         view = bank.view()
         with self.environment.read() as txn:
-            yield Snapshot(txn, view.record, view.seq, view.columns, view.index, view.tokens, view.speakers)
+            yield Snapshot(
+                txn, view.record, view.seq, view.columns, view.index, view.tokens, view.speakers, view.labels
+            )
 
     @contextmanager
     def peek(self, tenant: str, bank_id: str) -> Iterator[tuple[ReadTxn, int]]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 _U32 = struct.Struct("<I")
+LABELS_KEPT = 20_000
 
 
 class Snapshot:
@@ -44,6 +45,7 @@ class Snapshot:
         index: VectorIndex | None,
         tokens: TokenRows,
         speakers: Mapping[str, int],
+        labels: dict[int, tuple[str, str]] | None = None,
     ) -> None:
         self.txn = txn
         self.record = record
@@ -54,6 +56,7 @@ class Snapshot:
         self._index = index
         self._tokens = tokens
         self._speakers = speakers
+        self._labels = {} if labels is None else labels
 
     @property
     def dim(self) -> int:
@@ -184,6 +187,18 @@ class Snapshot:
     def entity(self, number: int) -> EntityRecord | None:
         value = self.txn.get(keys.number(self.bank, keys.ENTITY, number))
         return None if value is None else codec.decode(EntityRecord, value)
+
+    def entity_label(self, number: int) -> tuple[str, str] | None:
+        """(id, name) of an entity; they never change and a number is never given twice, so the bank keeps them."""
+        label = self._labels.get(number)
+        if label is None:
+            entity = self.entity(number)
+            if entity is None:
+                return None
+            if len(self._labels) >= LABELS_KEPT:
+                self._labels.clear()
+            label = self._labels[number] = (entity.id, entity.name)
+        return label
 
     def entity_by_id(self, entity_id: str) -> EntityRecord | None:
         value = self.txn.get(keys.named(self.bank, keys.ENTITY_ID, entity_id))

@@ -106,8 +106,8 @@ def entity_names(snap: Snapshot, query: RecallQuery, bodies: list[UnitRecord]) -
     if not query.include_entities:
         return {}
     numbers = dict.fromkeys(number for body in bodies for number in body.entities)
-    found = ((number, snap.entity(number)) for number in numbers)
-    return {number: (entity.id, entity.name) for number, entity in found if entity is not None}
+    found = ((number, snap.entity_label(number)) for number in numbers)
+    return {number: label for number, label in found if label is not None}
 
 
 def _named(body: UnitRecord, names: Names) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ def repeats(bodies: Iterable[UnitRecord]) -> dict[int, int]:
     out: dict[int, int] = {}
     for body in bodies:
         belief = body.network == OPINION
-        exact, folded = (belief, body.text), (belief, fold(body.text), fold(body.speaker))
+        exact, folded = (belief, body.text), (belief, fold(body.text), _fold_name(body.speaker))
         earlier = first.get(exact, first.get(folded))
         if earlier is not None:
             out[body.uid] = earlier
@@ -95,6 +96,11 @@ def fold(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).casefold()
     return " ".join(text.casefold().split())
+
+
+@lru_cache(maxsize=1024)
+def _fold_name(name: str) -> str:
+    return fold(name)
 
 
 def estimate_tokens(text: str) -> int:

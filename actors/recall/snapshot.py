@@ -138,6 +138,9 @@ class Snapshot(Protocol):
     def units(self, uids: Sequence[int]) -> list[UnitRecord]:
         """Bodies in the order asked for; a unit that is being erased right now is left out."""
 
+    def entity_label(self, number: int) -> tuple[str, str] | None:
+        """(id, name) of an entity, which never change; None when there is none."""
+
     def entity(self, number: int) -> EntityRecord | None: ...
 
     def chunk(self, document: int, index: int) -> ChunkRecord | None: ...

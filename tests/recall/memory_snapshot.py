@@ -135,6 +135,10 @@ class MemorySnapshot:
         self.reads += len(uids)
         return [self.records[int(uid)] for uid in uids]
 
+    def entity_label(self, number: int) -> tuple[str, str] | None:
+        entity = self.entity(number)
+        return None if entity is None else (entity.id, entity.name)
+
     def entity(self, number: int) -> EntityRecord:
         return self.entities[number]
 
