@@ -37,6 +37,9 @@ def locomo(
     date_suffix: Annotated[
         bool | None, typer.Option("--date-suffix/--no-date-suffix", help="Embed texts with their date behind them.")
     ] = None,
+    minutes_apart: Annotated[
+        float, typer.Option(help="Minutes between the turns of a session; 0 gives all of them the session's own time.")
+    ] = 0.0,
     baselines: Annotated[bool, typer.Option(help="Also rank by BM25, by cosine and by their fusion.")] = True,
     questions: Annotated[int, typer.Option(help="Questions asked of each conversation; 0 asks all.")] = 0,
     budget: Annotated[str, typer.Option(help="Budget of each recall: low, mid or high.")] = "mid",
@@ -65,7 +68,7 @@ def locomo(
     settings: dict[str, Any] = {"runtime": runtime, **assignments(setting or [])}
     if date_suffix is not None:
         settings["embedding.date_suffix"] = str(date_suffix).lower()
-    plan = measure.Plan(file, form, split, baselines, questions, budget, settings, url)
+    plan = measure.Plan(file, form, split, baselines, questions, budget, settings, url, minutes_apart)
     show(asyncio.run(measure.run(plan)), as_json)
 
 

@@ -6,7 +6,8 @@ import asyncio
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,11 @@ TURN = "dia_id"  # metadata key that carries a turn's id to the results
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure. `form` is document, single or append; `questions` 0 asks all; `url` None starts a daemon."""
+    """What to measure. `form` is document, single or append; `questions` 0 asks all; `url` None starts a daemon.
+
+    `minutes_apart` moves each turn that much after the one before it. LoCoMo dates sessions, not turns: at 0 all turns
+    of a session carry one instant, so turns sent without a document chain into exactly the sessions they came from.
+    """
 
     file: Path
     form: str
@@ -34,6 +39,7 @@ class Plan:
     budget: str
     settings: dict[str, str]
     url: str | None
+    minutes_apart: float = 0.0
 
 
 @dataclass(slots=True)
@@ -51,7 +57,7 @@ class Outcome:
 
 async def run(plan: Plan) -> Report:
     """Retain every conversation in a bank of its own, ask its questions, and rank the same turns by plain methods."""
-    talks = load_file(plan.file, plan.split)
+    talks = [spaced(talk, plan.minutes_apart) for talk in load_file(plan.file, plan.split)]
     outcome = Outcome()
     run_id = uuid.uuid4().hex[:8]  # a daemon given by URL may hold banks of an earlier run
     banks = {talk.id: f"bench-{run_id}-{talk.id}" for talk in talks}
@@ -84,6 +90,21 @@ async def run(plan: Plan) -> Report:
         # After the daemon has gone: the two must not fight for the cores.
         outcome.plain = await asyncio.to_thread(plain_methods, talks, plan)
     return report(plan, outcome, len(talks))
+
+
+def spaced(talk: Conversation, minutes: float) -> Conversation:
+    """The conversation with each turn of a session `minutes` after the one before it."""
+    if not minutes:
+        return talk
+    turns = []
+    for session in talk.sessions():
+        for place, turn in enumerate(session):
+            if turn.when is None:
+                turns.append(turn)
+                continue
+            later = datetime.fromisoformat(turn.when) + timedelta(minutes=minutes * place)
+            turns.append(replace(turn, when=later.isoformat()))
+    return replace(talk, turns=tuple(turns))
 
 
 def calls(talk: Conversation, form: str) -> list[list[dict[str, Any]]]:
@@ -144,6 +165,7 @@ def report(plan: Plan, outcome: Outcome, talks: int) -> Report:
             "benchmark": "locomo",
             "form": plan.form,
             "split": plan.split,
+            "minutes_apart": plan.minutes_apart,
             "budget": plan.budget,
             "settings": plan.settings,
             "conversations": talks,
@@ -155,6 +177,7 @@ def report(plan: Plan, outcome: Outcome, talks: int) -> Report:
     )
     columns = [f"@{k}" for k in DEPTHS] + ["mrr"] + [f"{budget}t" for budget in BUDGETS]
     title = f"Share of evidence found: {talks} conversations, {len(outcome.asked)} questions, form {plan.form}"
+    title += f", turns {plan.minutes_apart:g} minutes apart" if plan.minutes_apart else ""
     made.table(title, ["", *columns], [[name, *(q["all"][c] for c in columns)] for name, q in quality.items() if q])
     categories = [name for name in quality["recalld"] if name != "all"]
     for metric in ("@10", "mrr"):

@@ -70,6 +70,20 @@ def test_each_form_sends_every_turn_once(tmp_path: Path) -> None:
     assert all(item["update_mode"] == "append" for call in by_form["append"] for item in call)
 
 
+def test_spaced_turns_stay_in_order_and_in_their_session(tmp_path: Path) -> None:
+    file = tmp_path / "talks.json"
+    file.write_text(json.dumps([sample(0)]))
+    talk = data.load(file)[0]
+    assert locomo.spaced(talk, 0) == talk
+    apart = locomo.spaced(talk, 90)
+    assert [turn.when for turn in apart.turns] == [
+        "2023-05-08T13:56:00+00:00",
+        "2023-05-08T15:26:00+00:00",
+        "2024-03-03T00:05:00+00:00",
+    ]
+    assert [turn.id for turn in apart.turns] == [turn.id for turn in talk.turns]
+
+
 def test_metrics_of_a_question_by_hand() -> None:
     asked = score.Asked(
         "temporal", ("a", "b"), ("x", "a", "a", *(f"f{n}" for n in range(8)), "b"), {512: frozenset({"a"})}
