@@ -481,7 +481,7 @@ def test_an_unknown_operation_is_a_status_and_no_error(world: World) -> None:
 
 def test_a_receipt_holds_what_an_operation_or_its_children_stored(world: World) -> None:
     parent, children = _batch(world)
-    stored = [{"document_id": "d", "unit_ids": ["u"]}]
+    stored = [{"document_id": "d", "unit_ids": ("u",)}]
     assert read(world, "receipt", operation_id=parent) == {
         "operation_id": parent,
         "status": "processing",
