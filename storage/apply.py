@@ -271,9 +271,15 @@ class Applier:
         self, links: dict[int, edges.Edges], uid: int, others: Iterable[int], kind: int, weights: list[float]
     ) -> None:
         """Store links of `uid` in both directions; an older end is read, changed and written with the rest."""
-        others = list(others)
-        if not others:
+        pairs = [
+            (other, weight)
+            for other, weight in zip(others, weights, strict=True)
+            # Looked up before this write: one that was erased meanwhile is linked no more.
+            if other in links or self.txn.get(keys.number(self.bank, keys.UNIT, other)) is not None
+        ]
+        if not pairs:
             return
+        others, weights = [other for other, _ in pairs], [weight for _, weight in pairs]
         for end, ends, values in [
             (uid, others, weights),
             *((o, [uid], [w]) for o, w in zip(others, weights, strict=True)),
@@ -281,9 +287,12 @@ class Applier:
             if end not in links:
                 value = self.txn.get(keys.number(self.bank, keys.EDGES, end))
                 links[end] = edges.NONE if value is None else edges.decode(value)
-            before = edges.count_kinds(links[end])
-            links[end] = edges.with_links(links[end], ends, kind, values)
-            self._count_links(before, edges.count_kinds(links[end]))
+            held = links[end]
+            links[end] = edges.with_links(held, ends, kind, values)
+            self._count_links(edges.count_kinds(held), edges.count_kinds(links[end]))
+            # Whoever lost a place here still lists this unit, and must be found when it goes.
+            for other in {*held.others.tolist(), *ends}.difference(links[end].others.tolist()):
+                self.txn.put(keys.half_link(self.bank, end, other), b"")
 
     def _count_links(self, before: dict[str, int], after: dict[str, int]) -> None:
         for name in before.keys() | after.keys():
@@ -433,7 +442,10 @@ class Applier:
         own = edges.decode(value)
         self.txn.delete(key)
         self._count_links(edges.count_kinds(own), {})
-        for other in set(own.others.tolist()):
+        half = [keys.trailing_u32(key) for key, _ in self.txn.scan(keys.half_links(self.bank, uid))]
+        self.txn.delete_prefix(keys.half_links(self.bank, uid))
+        for other in {*own.others.tolist(), *half}:
+            self.txn.delete(keys.half_link(self.bank, other, uid))
             other_key = keys.number(self.bank, keys.EDGES, other)
             held = self.txn.get(other_key)
             if held is None:

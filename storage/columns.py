@@ -61,8 +61,8 @@ _DTYPES: dict[str, str] = {
 class Columns(NamedTuple):
     """The columns of one snapshot: arrays of length n, row = uid. Do not write to them.
 
-    `prev` and `next` are the neighbours in the thread (-1: none); of several live units behind one the newest is its
-    `next`. `next` may already name a unit newer than the snapshot; treat a value >= n as -1.
+    `prev` and `next` are the neighbours in the thread (-1: none); of several units behind one the newest live one is
+    its `next`, else the newest. `next` may already name a unit newer than the snapshot; treat a value >= n as -1.
     """
 
     live: NDArray[np.bool_]
@@ -143,8 +143,10 @@ class OpenColumns:
         arrays["next"][start:end] = -1
         self.n = end
         uids = np.arange(start, end, dtype=np.int32)
-        linked = (rows["prev"] >= 0) & arrays["live"][start:end]
-        arrays["next"][rows["prev"][linked]] = uids[linked]
+        linked = (rows["prev"] >= 0) & arrays["exists"][start:end]
+        # Live ones last: they stay.
+        for chosen in (linked & ~arrays["live"][start:end], linked & arrays["live"][start:end]):
+            arrays["next"][rows["prev"][chosen]] = uids[chosen]
 
     def _reserve(self, rows: int) -> None:
         capacity = len(self._arrays["live"])
@@ -168,11 +170,12 @@ class OpenColumns:
         uids = np.unique(uids[uids >= 0])
         if not len(uids):
             return
-        prev, live = self._arrays["prev"][: self.n], self._arrays["live"][: self.n]
-        behind = np.flatnonzero(live & np.isin(prev, uids))
+        prev, live, exists = (self._arrays[name][: self.n] for name in ("prev", "live", "exists"))
+        behind = np.flatnonzero(exists & np.isin(prev, uids))
         values = np.full(len(uids), -1, np.int64)
-        # Ascending, so the newest stays.
-        values[np.searchsorted(uids, prev[behind])] = behind
+        # Ascending and live ones last, so the newest live one stays.
+        for chosen in (behind[~live[behind]], behind[live[behind]]):
+            values[np.searchsorted(uids, prev[chosen])] = chosen
         self.change(next=(uids, values))
 
     def view(self) -> Columns:

@@ -23,6 +23,7 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     TOKEN_TAIL       0x27  uid u32                          one unit's token ids and int8 token vectors
     EDGES            0x28  uid u32                          entity numbers, and packed (other, kind, weight)
     FOLLOWER         0x29  uid u32, uid u32                 empty: the second stands behind the first in its thread
+    HALF_LINK        0x2A  uid u32, uid u32                 empty: the second's edges name the first, which dropped it
     DOCUMENT         0x30  number u32                       DocumentRecord
     DOCUMENT_ID      0x31  name_key(id)                     number u32
     CHUNK            0x32  document u32, index u32          ChunkRecord
@@ -47,9 +48,8 @@ from typing import Final
 
 META, BANK_NAME, CHANGE, REQUEST, OPEN_OPERATION, REQUEST_TIME = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
 BANK, COUNTERS = 0x10, 0x11
-UNIT, UNIT_ID, COLUMN_BLOCK, COLUMN_TAIL, VECTOR_BLOCK, VECTOR_TAIL, TOKEN_BLOCK, TOKEN_TAIL, EDGES, FOLLOWER = range(
-    0x20, 0x2A
-)
+UNIT, UNIT_ID, COLUMN_BLOCK, COLUMN_TAIL, VECTOR_BLOCK, VECTOR_TAIL, TOKEN_BLOCK, TOKEN_TAIL = range(0x20, 0x28)
+EDGES, FOLLOWER, HALF_LINK = range(0x28, 0x2B)
 DOCUMENT, DOCUMENT_ID, CHUNK = range(0x30, 0x33)
 ENTITY, ENTITY_NAME, ENTITY_ID, SPEAKER = range(0x40, 0x44)
 POSTING, TOKEN_COUNT, SET, TAG = range(0x50, 0x54)
@@ -132,6 +132,15 @@ def follower(bank: int, before: int, uid: int) -> bytes:
 def followers(bank: int, before: int) -> bytes:
     """Prefix of the units that stand behind one in its thread."""
     return _head_u32.pack(bank, FOLLOWER, before)
+
+
+def half_link(bank: int, uid: int, other: int) -> bytes:
+    return _head_u32_u32.pack(bank, HALF_LINK, uid, other)
+
+
+def half_links(bank: int, uid: int) -> bytes:
+    """Prefix of the units whose edges name `uid` while its own do not name them."""
+    return _head_u32.pack(bank, HALF_LINK, uid)
 
 
 def posting(bank: int, term: bytes, block: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import uuid
@@ -98,8 +99,6 @@ def bind_model(applier: Applier) -> None:
 
     record = bank_record(applier)
     if not record.model:
-        import dataclasses
-
         applier.apply(BankStored(dataclasses.replace(record, model=MODEL)))
 
 
@@ -141,3 +140,7 @@ def add(
     applier.apply(UnitsAdded(tuple(new), at))
     applier.touch(at, document_id is not None)
     return [entry.uid for entry in new]
+
+
+def replace_settings(settings: StoreSettings, **changes: Any) -> StoreSettings:
+    return dataclasses.replace(settings, **changes)

@@ -371,7 +371,11 @@ def test_every_write_that_races_with_closing_is_settled(tmp_path: Path) -> None:
         futures: list[Future[None]] = []
         refused = threading.Event()
 
-        def submit(env: Environment = environment, held: list[Future[None]] = futures) -> None:
+        def submit(
+            env: Environment = environment,
+            held: list[Future[None]] = futures,
+            refused: threading.Event = refused,
+        ) -> None:
             try:
                 while True:
                     held.append(env.submit(put(KEY, b"x")))
