@@ -267,8 +267,8 @@ class MemoryBank:
         live = exists & np.array([record.retired_at is None for record in records], np.bool_)
         prev = np.array([row["prev"] for row in rows], np.int32)
         after = np.full(n, -1, np.int32)
-        behind = (prev >= 0) & live
-        after[prev[behind]] = np.flatnonzero(behind)
+        for behind in ((prev >= 0) & exists & ~live, (prev >= 0) & live):
+            after[prev[behind]] = np.flatnonzero(behind)
         documents = np.array([record.document for record in records], np.uint32)
 
         def instants(name: str, unknown: int) -> np.ndarray:
