@@ -165,9 +165,9 @@ def report(data: dict[str, Any]) -> Report:
     )
     names = list(dict.fromkeys(part for row in rows for part in row["engine_parts_p50"]))
     made.table(
-        "Parts of the engine, p50 ms",
-        ["units", *names],
-        [[row["units"], *(row["engine_parts_p50"].get(name, "") for name in names)] for row in rows],
+        "Parts of the engine, p50 ms, by units",
+        ["", *(f"{row['units']:,}" for row in rows)],
+        [[name, *(row["engine_parts_p50"].get(name, "") for row in rows)] for name in names],
     )
     made.table(
         "Building and keeping",
