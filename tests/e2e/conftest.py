@@ -1,4 +1,4 @@
-"""Fixtures of the end-to-end tests: one daemon a runtime for the whole session, started when a test first asks for it."""
+"""Fixtures of the end-to-end tests: one daemon a runtime for the whole session, started when first asked for."""
 
 from __future__ import annotations
 
@@ -22,25 +22,10 @@ def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         running.end()
 
 
-@pytest.fixture(scope="session")
-def inline_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """For what does not depend on the runtime: what a recall finds is the same code in both."""
-    running = Daemon(tmp_path_factory.mktemp("e2e-semantics") / "home", "inline")
-    try:
-        yield running
-    finally:
-        running.end()
-
-
 @pytest.fixture
 def bank(daemon: Daemon, request: pytest.FixtureRequest) -> Bank:
     """A bank nobody else uses; it comes into being with the first write."""
     return daemon.wire.bank(name_of(request))
-
-
-@pytest.fixture
-def inline_bank(inline_daemon: Daemon, request: pytest.FixtureRequest) -> Bank:
-    return inline_daemon.wire.bank(name_of(request))
 
 
 def name_of(request: pytest.FixtureRequest) -> str:

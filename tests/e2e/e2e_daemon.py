@@ -1,4 +1,4 @@
-"""A daemon as a user starts it (`recalld serve` in a process of its own) and a plain HTTP client that sends paths as written."""
+"""A daemon as a user starts it, `recalld serve` in a process of its own, and a plain client that talks to it."""
 
 from __future__ import annotations
 

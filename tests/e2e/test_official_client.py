@@ -37,7 +37,7 @@ LIBRARY: list[dict[str, Any]] = [
         "context": "a chat about moving",
         "entities": [{"text": "Acme", "type": "ORG"}],
     },
-    {"content": KETTLE, "document_id": "dog", "tags": ["ben"], "timestamp": datetime(2026, 2, 2, 10)},
+    {"content": KETTLE, "document_id": "dog", "tags": ["ben"], "timestamp": datetime(2026, 2, 2, 10)},  # noqa: DTZ001
     {"content": RUST, "document_id": "talk", "timestamp": "2026-02-03T10:00:00Z"},
     {"content": FERRY, "document_id": "ferry", "timestamp": "2026-02-04T10:00:00"},
     {
@@ -339,9 +339,13 @@ async def test_included_parts_come_within_their_budgets(daemon: Daemon, library:
         # No observation was returned, so none has source facts: the contract's null, and nothing was cut.
         assert full.source_facts is None and full.source_facts_truncated is False
         few = await client.arecall(
-            library.id, "Where does Ana live?", include_entities=True, max_entity_tokens=2, include_chunks=True,
+            library.id,
+            "Where does Ana live?",
+            include_entities=True,
+            max_entity_tokens=2,
+            include_chunks=True,
             max_chunk_tokens=5,
-        )  # fmt: skip
+        )
         assert 1 <= len(few.entities) < len(full.entities)
         assert len(few.chunks) == 1
         (chunk,) = few.chunks.values()
@@ -488,8 +492,12 @@ async def test_tags_and_entities_are_counted(daemon: Daemon, library: Bank) -> N
     async with generated(daemon) as api:
         tags = await low.MemoryApi(api).list_tags(library.id)
         assert [(one.tag, one.count) for one in tags.items] == [
-            ("ana", 2), ("ben", 1), ("carla", 1), ("home", 1), ("house", 1),
-        ]  # fmt: skip
+            ("ana", 2),
+            ("ben", 1),
+            ("carla", 1),
+            ("home", 1),
+            ("house", 1),
+        ]
         some = await low.MemoryApi(api).list_tags(library.id, q="HO*", limit=1)
         assert ([one.tag for one in some.items], some.total) == (["home"], 2)
         entities = low.EntitiesApi(api)
@@ -553,8 +561,10 @@ async def test_settings_of_a_bank_work_and_go_away(daemon: Daemon, bank: Bank) -
             bank.id, retain_extraction_mode="chunks", retain_chunk_size=200, enable_text_search=False
         )
         assert changed["overrides"] == {
-            "retain_extraction_mode": "chunks", "retain_chunk_size": 200, "enable_text_search": False,
-        }  # fmt: skip
+            "retain_extraction_mode": "chunks",
+            "retain_chunk_size": 200,
+            "enable_text_search": False,
+        }
         text = " ".join(f"Ana lives in Lyon in room {n}." for n in range(10)) + " Ben lives in Oslo with his dog."
         await client.aretain(bank.id, text, document_id="d")
         pieces = [one.text for one in (await client.alist_memories(bank.id)).items]
@@ -642,7 +652,8 @@ async def test_a_replaced_document_keeps_the_memories_of_unchanged_chunks(daemon
         assert document.updated_at > created
         # The old paragraph is gone from every arm, the new one is found.
         assert "granite" in texts(await client.arecall(bank.id, "granite statue"))[0]
-        assert not any("Paragraph 11 describes the marble" in t for t in texts(await client.arecall(bank.id, "Paragraph 11 marble", budget="high", max_tokens=50_000)))  # fmt: skip
+        everything = await client.arecall(bank.id, "Paragraph 11 marble", budget="high", max_tokens=50_000)
+        assert not any("Paragraph 11 describes the marble" in text for text in texts(everything))
 
 
 async def test_what_was_replaced_is_still_there_as_of_the_time_before(daemon: Daemon, bank: Bank) -> None:
@@ -692,7 +703,8 @@ async def test_operations_are_listed_cancelled_retried_and_deleted(daemon: Daemo
         assert status.status == "cancelled"
         assert (await status_of(lambda: operations.cancel_operation(bank.id, begun.operation_id)))[0] == 409
         for _ in range(200):  # what was in hand when it was cancelled is let go before it is taken up again
-            if all(child.status == "cancelled" for child in (await operations.get_operation_status(bank.id, begun.operation_id)).child_operations):  # fmt: skip
+            parent = await operations.get_operation_status(bank.id, begun.operation_id)
+            if all(child.status == "cancelled" for child in parent.child_operations):
                 break
             await asyncio.sleep(0.05)
         assert (await client.alist_memories(bank.id)).total == 0, "a cancelled retain stores nothing"
