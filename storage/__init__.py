@@ -1,0 +1,26 @@
+"""One partition of banks on disk, and how to search it.
+
+The public names are loaded when first used, so that importing one module of the folder does not load all of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "Home": "home",
+    "Partition": "partition",
+    "RecalldError": "errors",
+    "Snapshot": "snapshot",
+    "StoreSettings": "partition",
+    "UnitRecord": "records",
+    "compact": "upkeep",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

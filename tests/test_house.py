@@ -1,0 +1,79 @@
+"""Rules of the house: which way imports point, where Ray and the wall clock may be named, how long a module may be."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LAYERS = {"storage": set(), "actors": {"storage"}, "daemon": {"actors", "storage", "client"}, "client": set()}
+CLOCKS = {"time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "uuid.uuid4"}
+LONGEST = 600
+
+
+def modules(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Names of the modules a file imports, wherever in it the import stands."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+@pytest.mark.parametrize("folder", LAYERS)
+def test_imports_point_one_way(folder: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in modules(folder)
+        for name in imported(path)
+        if name.startswith("recalld.") and name.split(".")[1] not in {folder, *LAYERS[folder]}
+    ]
+    assert not wrong
+
+
+def test_ray_is_imported_in_one_module() -> None:
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in LAYERS
+        for path in modules(folder)
+        for name in imported(path)
+        if name == "ray" or name.startswith("ray.")
+    }
+    assert found == {"actors/ray_runtime.py"}
+
+
+@pytest.mark.parametrize("folder", ["storage", "actors"])
+def test_clock_and_ids_are_handed_in(folder: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno} calls {ast.unparse(node.func)}"
+        for path in modules(folder)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in CLOCKS
+    ]
+    assert not wrong
+
+
+def test_no_module_has_grown_too_long() -> None:
+    long = {
+        str(path.relative_to(ROOT)): count
+        for folder in LAYERS
+        for path in modules(folder)
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST
+    }
+    assert not long
+
+
+@pytest.mark.parametrize("folder", LAYERS)
+def test_public_names_exist(folder: str) -> None:
+    package = importlib.import_module(f"recalld.{folder}")
+    assert package.__all__
+    for name in package.__all__:
+        assert getattr(package, name) is not None
