@@ -129,7 +129,7 @@ def submit(applier: Applier, request: SubmitOperations) -> dict[str, bool]:
             if known.kind != new.kind:
                 raise OperationIdTaken(f"operation_id {new.id} already belongs to another operation.")
             return {"created": False}
-        if applier.txn.get(keys.operation_key(0, keys.OPEN_OPERATION, new.id)) is not None:
+        if applier.txn.get(keys.operation_key(0, keys.OPERATION_BANK, new.id)) is not None:
             raise OperationIdTaken(f"operation_id {new.id} already belongs to another bank.")
     for new in request.operations:
         record = OperationRecord(

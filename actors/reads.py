@@ -1,8 +1,8 @@
 """Listings and single reads of a shard, by name. Each is a function (partition, tenant, bank id, params) -> plain data.
 
 Answers are in the wire's shape: every declared field present, instants as ISO text. A read that needs no resident
-columns opens no caches, so that looking at a bank does not load it. `list_banks` and `find_chunk` are asked of every
-partition, with an empty bank id, and answer a list.
+columns opens no caches, so that looking at a bank does not load it. `list_banks`, `find_chunk` and `find_operation`
+are asked of every partition, with an empty bank id, and answer a list.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from recalld.actors.reads_banks import bank, bank_stats, list_banks
 from recalld.actors.reads_documents import find_chunk, get_document, list_chunks, list_documents
 from recalld.actors.reads_entities import get_entity, list_entities, list_tags
 from recalld.actors.reads_memories import get_memory, list_memories
-from recalld.actors.reads_operations import get_operation, list_operations, receipt
+from recalld.actors.reads_operations import find_operation, get_operation, list_operations, receipt
 from recalld.storage.partition import Partition
 
 Params = dict[str, Any]
@@ -34,5 +34,6 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "get_entity": get_entity,
     "list_operations": list_operations,
     "get_operation": get_operation,
+    "find_operation": find_operation,
     "receipt": receipt,
 }

@@ -11,7 +11,7 @@ from recalld.storage.environment import ReadTxn
 from recalld.storage.errors import BankNotFound, NotFound
 from recalld.storage.isotime import iso
 from recalld.storage.partition import Partition
-from recalld.storage.records import OperationRecord
+from recalld.storage.records import BankRecord, OperationRecord
 
 
 def list_operations(partition: Partition, tenant: str, bank_id: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -29,6 +29,17 @@ def list_operations(partition: Partition, tenant: str, bank_id: str, params: dic
     found.sort(key=_newest_first)
     rows = [_row(record) for record in cut(found, limit, offset)]
     return {"bank_id": bank_id, "total": len(found), "limit": limit, "offset": offset, "operations": rows}
+
+
+def find_operation(partition: Partition, tenant: str, bank_id: str, params: dict[str, Any]) -> list[dict[str, Any]]:
+    """[{tenant, bank_id}] of the bank in this partition whose operation has that id, else []."""
+    with partition.environment.read() as txn:
+        found = txn.get(keys.operation_key(0, keys.OPERATION_BANK, params["operation_id"]))
+        record = None if found is None else txn.get(keys.table(int.from_bytes(bytes(found), "little"), keys.BANK))
+        if record is None:
+            return []
+        owner = codec.decode(BankRecord, record)
+        return [{"tenant": owner.tenant, "bank_id": owner.bank_id}]
 
 
 def _is_parent(record: OperationRecord) -> bool:

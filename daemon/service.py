@@ -25,7 +25,15 @@ from recalld.daemon import archive, bank_profile, bank_settings
 from recalld.daemon.dispatch import Dispatcher, new_operations
 from recalld.daemon.wire.recall_input import RecallInput
 from recalld.storage.analysis import query_terms
-from recalld.storage.errors import BadRequest, BankNotFound, DeadlineExceeded, NotFound, RecalldError, Unprocessable
+from recalld.storage.errors import (
+    BadRequest,
+    BankNotFound,
+    DeadlineExceeded,
+    NotFound,
+    OperationIdTaken,
+    RecalldError,
+    Unprocessable,
+)
 from recalld.storage.home import Home
 from recalld.storage.records import NETWORK_NAMES
 
@@ -141,6 +149,8 @@ class MemoryService:
             by_strategy.setdefault(item.strategy, []).append(item)
         if operation_id is not None and len(by_strategy) > 1:
             raise BadRequest("operation_id cannot be given when the items name several strategies.")
+        if operation_id is not None:
+            await self._check_own(tenant, bank_id, operation_id)
         ids = []
         for group in by_strategy.values():
             parent = operation_id or self._new_id()
@@ -150,6 +160,13 @@ class MemoryService:
             )
             ids.append(parent)
         return ids
+
+    async def _check_own(self, tenant: str, bank_id: str, operation_id: str) -> None:
+        """Raise `OperationIdTaken` when the client's id names an operation of another bank, in whatever partition."""
+        read = messages.Read("find_operation", tenant, params={"operation_id": operation_id})
+        for found in await self.shards.call_all(read):
+            if any((owner["tenant"], owner["bank_id"]) != (tenant, bank_id) for owner in found):
+                raise OperationIdTaken(f"operation_id {operation_id} already belongs to another bank.")
 
     async def recall(self, tenant: str, bank_id: str, request: RecallInput) -> Answer:
         started = asyncio.get_running_loop().time()

@@ -142,6 +142,7 @@ class Applier:
             case OperationErased():
                 self.txn.delete(keys.operation_key(self.bank, keys.OPERATION, change.operation_id))
                 self.txn.delete(keys.operation_key(self.bank, keys.PAYLOAD, change.operation_id))
+                self.txn.delete(keys.operation_key(0, keys.OPERATION_BANK, change.operation_id))
         sequence = self._next_sequence()
         self.txn.put(keys.change(sequence), codec.pack({"b": self.bank, **summary(change)}))
 
@@ -538,6 +539,7 @@ class Applier:
         record = codec.decode(BankRecord, value)
         for key, _ in list(self.txn.scan(keys.table(self.bank, keys.OPERATION))):
             self.txn.delete(keys.raw(0, keys.OPEN_OPERATION, key[-16:]))
+            self.txn.delete(keys.raw(0, keys.OPERATION_BANK, key[-16:]))
         self.txn.delete_prefix(keys.bank_prefix(self.bank))
         self.txn.delete(keys.bank_name(record.tenant, record.bank_id))
         self._erased = True
@@ -546,6 +548,9 @@ class Applier:
     def _store_operation(self, change: OperationStored) -> None:
         record = change.record
         self.txn.put(keys.operation_key(self.bank, keys.OPERATION, record.id), codec.encode(record))
+        owner_key = keys.operation_key(0, keys.OPERATION_BANK, record.id)
+        if self.txn.get(owner_key) is None:
+            self.txn.put(owner_key, _U32.pack(self.bank))
         open_key = keys.operation_key(0, keys.OPEN_OPERATION, record.id)
         if record.status in OPEN_STATES:
             self.txn.put(open_key, _U32.pack(self.bank))

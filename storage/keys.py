@@ -11,6 +11,7 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     REQUEST          0x04  name_key(request id)             when, and the answer given                        (bank 0)
     OPEN_OPERATION   0x05  operation id 16                  bank number u32                                   (bank 0)
     REQUEST_TIME     0x06  instant u64, name_key            empty: the order in which requests may be dropped (bank 0)
+    OPERATION_BANK   0x07  operation id 16                  bank number u32: an id names one operation        (bank 0)
     BANK             0x10  -                                BankRecord
     COUNTERS         0x11  -                                BankCounters
     UNIT             0x20  uid u32                          UnitRecord
@@ -46,7 +47,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Final
 
-META, BANK_NAME, CHANGE, REQUEST, OPEN_OPERATION, REQUEST_TIME = 0x01, 0x02, 0x03, 0x04, 0x05, 0x06
+META, BANK_NAME, CHANGE, REQUEST, OPEN_OPERATION, REQUEST_TIME, OPERATION_BANK = range(0x01, 0x08)
 BANK, COUNTERS = 0x10, 0x11
 UNIT, UNIT_ID, COLUMN_BLOCK, COLUMN_TAIL, VECTOR_BLOCK, VECTOR_TAIL, TOKEN_BLOCK, TOKEN_TAIL = range(0x20, 0x28)
 EDGES, FOLLOWER, HALF_LINK = range(0x28, 0x2B)
