@@ -60,6 +60,7 @@ class Shard:
         self._new_id = new_id
         self._wall_limit = wall_limit_us
         self._partitions: dict[int, Partition] = {}
+        self._opening = asyncio.Lock()
         self._recallers = ThreadPoolExecutor(threads, thread_name_prefix="recall")
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="read")
         self._queue = operations.OperationQueue()
@@ -133,21 +134,22 @@ class Shard:
     # -- plumbing --------------------------------------------------------------------------------------------------
 
     async def _partition_at(self, number: int) -> Partition:
-        partition = self._partitions.get(number)
-        if partition is None:
-            if number not in self._numbers:
-                raise Unavailable("This shard does not own that bank's partition; try again.")
-            partition = await asyncio.to_thread(
-                self._home.open_partition, number, self._store, self._clock, self._new_id
-            )
-            raced = self._partitions.setdefault(number, partition)
-            left = await asyncio.to_thread(operations.recover, raced, self._clock())
-            for bank, operation in left:
-                self._queue.put(bank, operation.id, operation.next_retry_at)
+        if number not in self._numbers:
+            raise Unavailable("This shard does not own that bank's partition; try again.")
+        async with self._opening:
+            partition = self._partitions.get(number)
+            if partition is None:
+                partition = await asyncio.to_thread(
+                    self._home.open_partition, number, self._store, self._clock, self._new_id
+                )
+                for bank, operation in await asyncio.to_thread(operations.recover, partition, self._clock()):
+                    self._queue.put(bank, operation.id, operation.next_retry_at)
+                self._partitions[number] = partition
         return partition
 
     async def _of(self, tenant: str, bank_id: str) -> Partition:
-        return await self._partition_at(self._home.partition_of(tenant, bank_id))
+        number = self._home.partition_of(tenant, bank_id)
+        return self._partitions.get(number) or await self._partition_at(number)
 
     async def _in_thread(self, run: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, run)

@@ -1,7 +1,7 @@
 """The Worker: hosts the roles that turn text into units. Today the extractor and the eraser.
 
-Retains batch by themselves: what arrives while a batch is being embedded forms the next one, and a batch's commits go
-to their shard together, so that they share a flush. A lone request waits for nobody.
+Retains batch by themselves: what arrives while every lane is busy forms the next batch, and a batch's commits go to
+their shard together, so that they share a flush. A lone request waits for nobody, and no small one for a big one.
 """
 
 from __future__ import annotations
@@ -25,16 +25,20 @@ from recalld.storage.errors import RecalldError, Superseded
 
 log = structlog.get_logger(__name__)
 
-LANES = 2
+LANES = 3
 BATCH_JOBS = 16
 BATCH_CHARACTERS = 60_000
+BIG_JOB_CHARACTERS = 20_000
 ATTEMPTS = 12
 
 
 @dataclass(slots=True)
 class _Waiting:
+    """A job in line; `size` is the characters of its texts."""
+
     job: RetainJob
     answer: asyncio.Future[Any]
+    size: int
     attempts: int = 0
 
 
@@ -51,13 +55,12 @@ class Worker:
         self._arrived = asyncio.Event()
         self._in_hand: set[tuple[str, str, str]] = set()
         self._lanes: list[asyncio.Task[None]] = []
-        self._embedding = asyncio.Lock()
 
     async def start(self) -> None:
         self._encoder = await self._find_encoder()
         description: ModelDescription = await self._encoder.call(ModelInfo())
         self._model = description.identity
-        self._lanes = [asyncio.create_task(self._lane()) for _ in range(LANES)]
+        self._lanes = [asyncio.create_task(self._lane(big=number == 0)) for number in range(LANES)]
 
     async def stop(self) -> None:
         for lane in self._lanes:
@@ -75,24 +78,27 @@ class Worker:
     # -- retain ----------------------------------------------------------------------------------------------------
 
     async def _enqueue(self, job: RetainJob) -> Any:
-        waiting = _Waiting(job, asyncio.get_running_loop().create_future())
+        size = sum(len(item["content"]) for item in job.items)
+        waiting = _Waiting(job, asyncio.get_running_loop().create_future(), size)
         self._waiting.append(waiting)
         self._arrived.set()
         return await waiting.answer
 
-    async def _lane(self) -> None:
+    async def _lane(self, big: bool) -> None:
+        """Batch after batch. Only one lane takes big jobs, so that small ones always find another free."""
         while True:
-            await self._arrived.wait()
-            # One lane gathers and embeds while another's commits are on their way to the disk.
-            async with self._embedding:
-                batch = self._take()
-                if not batch:
-                    self._arrived.clear()
-                    continue
-                commits = await self._prepare(batch)
-            await self._commit(commits)
+            batch = self._take(big)
+            if batch:
+                await self._commit(await self._prepare(batch))
+            else:
+                await self._news()
 
-    def _take(self) -> list[tuple[_Waiting, Preparation]]:
+    async def _news(self) -> None:
+        """Until a job arrived or was let go since the lanes last looked."""
+        self._arrived.clear()
+        await self._arrived.wait()
+
+    def _take(self, big: bool) -> list[tuple[_Waiting, Preparation]]:
         """Waiting jobs for one batch; one that writes a document another job has in hand stays for later."""
         batch: list[tuple[_Waiting, Preparation]] = []
         characters = 0
@@ -100,6 +106,9 @@ class Worker:
         while self._waiting and len(batch) < BATCH_JOBS and characters < BATCH_CHARACTERS:
             waiting = self._waiting.popleft()
             if waiting.answer.done():
+                continue
+            if waiting.size > BIG_JOB_CHARACTERS and not big:
+                left.append(waiting)
                 continue
             try:
                 preparation = prepare.begin(waiting.job, self._new_id)
@@ -110,7 +119,7 @@ class Worker:
                 left.append(waiting)
                 continue
             self._in_hand |= preparation.documents
-            characters += sum(len(item.content) for draft in preparation.drafts for item in draft.items)
+            characters += waiting.size
             batch.append((waiting, preparation))
         self._waiting.extendleft(reversed(left))
         return batch
