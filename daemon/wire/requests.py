@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag, TypeAdapter, field_validator, model_validator
 
+from recalld.actors.retain.canonical import parse_timestamp
 from recalld.daemon.wire.base import RequestModel, Tags, TagsMatch, micros, parse_datetime, parse_instant
 from recalld.daemon.wire.recall_input import ARMS, RecallInput
 from recalld.storage.errors import BadRequest, Unprocessable
@@ -84,11 +85,7 @@ class MemoryItem(RequestModel):
     def _readable(cls, value: str | None) -> str | None:
         if value is None or not value.strip():
             return None
-        if value.strip().lower() == "unset":
-            return "unset"
-        moment = parse_datetime(value)
-        if moment.year in (1, 9999):
-            raise ValueError(f"the year {moment.year} is a placeholder; leave timestamp out, or send 'unset'")
+        parse_timestamp(value)
         return value.strip()
 
     @field_validator("document_id", "strategy")
