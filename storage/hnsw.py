@@ -242,7 +242,8 @@ class HnswIndex:
         """What changed since the last save, as a share of what makes a save due."""
         rows, dead = self._saved
         graph = self._graph
-        return (graph.done - rows + graph.rows.dead - dead) / max(GROWTH * rows, _MIN_CAPACITY)
+        # Measured against all rows, so that the graph of a bank that arrived at once is not written fifty times.
+        return (graph.done - rows + graph.rows.dead - dead) / max(GROWTH * max(rows, len(graph.rows)), _MIN_CAPACITY)
 
     def add(self, uids: NDArray[Any], rows: F32) -> None:
         with self._writing:
