@@ -11,6 +11,7 @@ Everything heavy is imported by the command that needs it, so that `--help` and 
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from typing import Annotated
 
@@ -74,7 +75,7 @@ def run(arguments: list[str] | None = None) -> int:
         app(arguments, prog_name="recalld")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return 130
     except Exception as error:
         known = code_of(error)

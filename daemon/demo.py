@@ -178,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         return asyncio.run(run(once=chosen.once, runtime=chosen.runtime))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         print("\nStopped; the temporary home is gone.")
         return 0 if not chosen.once else 130
     except (DidNotStart, RecalldError) as error:

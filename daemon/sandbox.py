@@ -26,6 +26,7 @@ from recalld.daemon.owner import find_owner
 
 START_SECONDS = 120.0
 STOP_SECONDS = 15.0
+_PR_SET_PDEATHSIG = 1
 
 
 class DidNotStart(RuntimeError):
@@ -58,10 +59,16 @@ async def sandbox(settings: Mapping[str, str], *, home: Path | None = None) -> A
     log = home.with_name(home.name + ".log")
     begun = time.perf_counter()
     process = _start(home, log, settings)
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    with contextlib.suppress(RuntimeError, ValueError):  # outside the main thread there are no signals
+        # Being terminated must end the block as Ctrl+C does, not leave the home behind.
+        loop.add_signal_handler(signal.SIGTERM, task.cancel if task else loop.stop)
     try:
         url = await _ready(process, home, log)
         yield Sandbox(home, url, process.pid, time.perf_counter() - begun)
     finally:
+        with contextlib.suppress(RuntimeError, ValueError):
+            loop.remove_signal_handler(signal.SIGTERM)
         await asyncio.shield(asyncio.to_thread(_end, process))
         if given is None:
             shutil.rmtree(home, ignore_errors=True)
@@ -69,7 +76,17 @@ async def sandbox(settings: Mapping[str, str], *, home: Path | None = None) -> A
 
 
 def _start(home: Path, log: Path, settings: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "recalld.daemon", "serve", "--home", str(home), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "recalld.daemon.sandbox",
+        str(os.getpid()),
+        "serve",
+        "--home",
+        str(home),
+        "--port",
+        "0",
+    ]
     command += [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("RECALLD_", "HINDSIGHT_API_"))}
     with log.open("wb") as out:
@@ -129,8 +146,25 @@ def tree_memory(pid: int) -> int:
     return total
 
 
+def _serve_while_alive(parent: int, arguments: list[str]) -> int:
+    """What the child runs: the command line, told to stop when its parent dies, were that by `kill -9`."""
+    import ctypes
+
+    from recalld.daemon.cli import run
+
+    with contextlib.suppress(OSError, AttributeError):  # Linux alone has it
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            return 1  # it died before it could be watched
+    return run(arguments)
+
+
 def _tail(log: Path, lines: int = 20) -> str:
     try:
         return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
     except OSError:
         return ""
+
+
+if __name__ == "__main__":
+    sys.exit(_serve_while_alive(int(sys.argv[1]), sys.argv[2:]))
