@@ -64,6 +64,7 @@ class Home:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 folder.chmod(0o700)
             _write_json(path / "home.json", _plain(HomeInfo(FORMAT, partitions, now)))
+            _sync_folder(path.parent)
         return cls(path)
 
     def _read(self) -> HomeInfo:
@@ -169,3 +170,13 @@ def _write_json(path: Path, value: Any) -> None:
         os.fsync(handle.fileno())
     scratch.chmod(0o600)
     scratch.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    """Make the names in a folder survive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
