@@ -19,7 +19,7 @@ SECTOR = 512
 
 @dataclass(frozen=True)
 class Event:
-    """One record: `kind` W T B E C R U or A (an acknowledgement, named by `a`)."""
+    """One record: `kind` W T B E C K R U or A (an acknowledgement, named by `a`)."""
 
     kind: str
     synchronous: bool
@@ -44,7 +44,7 @@ def read_log(path: Path) -> list[Event]:
 def safe_from(events: Sequence[Event]) -> list[float]:
     """For each event the index of the event that makes it safe; infinite when nothing does.
 
-    W and T are made safe by a sync of the inode, C, R and U by a sync of the folder.
+    W and T are made safe by a sync of the inode, C, K, R and U by a sync of the folder.
     """
     safe = [float("inf")] * len(events)
     begun: dict[int, list[int]] = {}
@@ -57,7 +57,7 @@ def safe_from(events: Sequence[Event]) -> list[float]:
                 safe[index] = index
             else:
                 open_writes.setdefault(event.inode, []).append(index)
-        elif event.kind in "CRU":
+        elif event.kind in "CKRU":
             open_names.setdefault(str(PurePosixPath(event.b or event.a).parent), []).append(index)
         elif event.kind == "B":
             begun.setdefault(event.inode, []).append(index)
@@ -97,21 +97,23 @@ def rebuild(
             content = files.setdefault(event.inode, bytearray())
             del content[event.offset :]
             content.extend(bytes(event.offset - len(content)))
-        elif event.kind in "CRU" and (is_safe or chance.random() < keep_share):
-            if event.kind != "C":
+        elif event.kind in "CKRU" and (is_safe or chance.random() < keep_share):
+            if event.kind in "RU":
                 names.pop(event.a, None)
             if event.kind != "U":
                 names[event.b or event.a] = event.inode
+    folders = {event.a for event in events if event.kind == "K"}
     for name, inode in names.items():
         inside = PurePosixPath(name).relative_to(root)
         # A file whose folder's name was lost is lost with it.
-        if all(str(PurePosixPath(root) / parent) in names for parent in list(inside.parents)[:-1]):
-            target = folder / inside
-            if any(other.startswith(name + "/") for other in names) or inode not in files:
-                target.mkdir(parents=True, exist_ok=True) if "." not in target.name else target.touch()
-            else:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(files[inode])
+        if any(str(PurePosixPath(root) / parent) not in names for parent in list(inside.parents)[:-1]):
+            continue
+        target = folder / inside
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if name in folders:
+            target.mkdir(exist_ok=True)
+        else:
+            target.write_bytes(files.get(inode, b""))
 
 
 def _put(content: bytearray, offset: int, data: bytes) -> None:

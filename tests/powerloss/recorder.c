@@ -5,7 +5,7 @@
  *
  *   W write (flags 1: the descriptor is O_SYNC or O_DSYNC)   T truncate (offset is the new length)
  *   B a sync begins, E it ended well                          (inode; a is the path)
- *   C a name came to be (a: path)  R renamed (a to b)  U a name went away (a)
+ *   C a file's name came to be (a: path)  K a folder's  R renamed (a to b)  U a name went away (a)
  *
  * The process appends its own records, acknowledgements, to the same file, so one order covers both.
  */
@@ -252,7 +252,7 @@ int openat64(int folder, const char *path, int flags, ...) {
 int mkdir(const char *path, mode_t mode) {
     REAL(int, "mkdir", const char *, mode_t);
     int result = real(path, mode);
-    if (result == 0 && log_fd >= 0 && under(path)) named('C', path, NULL);
+    if (result == 0 && log_fd >= 0 && under(path)) named('K', path, NULL);
     return result;
 }
 

@@ -110,7 +110,7 @@ def run(recorder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_the_recorder_sees_what_the_store_does(run: Run) -> None:
     assert len(run.items()) == WRITES
     kinds = {event.kind for event in run.events}
-    assert {"W", "B", "E", "C", "R", "A"} <= kinds
+    assert {"W", "B", "E", "C", "K", "R", "A"} <= kinds
     assert "M" not in kinds, "the store syncs by msync, which the recorder does not understand"
     assert sum(event.kind == "R" and event.b.endswith("data.mdb") for event in run.events) == 2, "two compactions"
     data = [event for event in run.events if event.kind == "W" and event.a.endswith("data.mdb")]
@@ -151,7 +151,7 @@ def test_names_are_safe_before_the_first_acknowledgement(run: Run) -> None:
     first = min(run.items().values())
     for name in ("home.json", "partitions", "partitions/0000", "partitions/0000/data.mdb"):
         path = str(run.root / name)
-        made = max(i for i, e in enumerate(run.events) if e.kind in "CR" and (e.b or e.a) == path and i < first)
+        made = max(i for i, e in enumerate(run.events) if e.kind in "CKR" and (e.b or e.a) == path and i < first)
         assert run.safe[made] < first, f"{name} may be lost with the power"
 
 
