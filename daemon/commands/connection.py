@@ -6,8 +6,10 @@ home is served on a Unix socket in a private folder for as long as the command r
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -16,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from recalld.client import AsyncClient
 from recalld.daemon.commands.common import NOT_FOUND, CommandError
-from recalld.daemon.owner import find_owner
+from recalld.daemon.owner import Owner, find_owner
 
 if TYPE_CHECKING:
+    from recalld.daemon.service import MemoryService
     from recalld.daemon.settings import Settings
 
 STATUS = "/v1/status"
 COMPACT = "/v1/admin/compact"
 BACKUP = "/v1/admin/backup"
+STARTING_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +55,26 @@ async def connect(
     """A connection for the length of a command; each call may take `seconds`.
 
     `create` makes a missing home; without it a missing home is an error, so that a mistyped path makes no folder.
-    Raises `HomeInUse` when another process took the home in between, `Unreachable` when `url` does not answer.
+    A daemon that is only starting is waited for. Raises `HomeInUse` when another process has the home and does not
+    serve it, `Unreachable` when `url` does not answer.
     """
     url = url or os.environ.get("RECALLD_URL")
+    service: MemoryService | None = None
     if url is None:
         owner = find_owner(settings.home_path)
+        if owner is None:
+            if not create:
+                require_home(settings)
+            opened = await _open_or_find(replace(settings, runtime="inline"))
+            owner, service = (opened, None) if isinstance(opened, Owner) else (None, opened)
         url = owner.url if owner is not None else None
-    if url is not None:
-        async with AsyncClient(url, api_key=settings.api_key, timeout=seconds) as client:
-            yield Connection(client, url.rstrip("/"))
+    if service is not None:
+        async with _served(service, settings, seconds) as client:
+            yield Connection(client, None)
         return
-    if not create:
-        require_home(settings)
-    async with _embedded(replace(settings, runtime="inline"), seconds) as client:
-        yield Connection(client, None)
+    assert url is not None
+    async with AsyncClient(url, api_key=settings.api_key, timeout=seconds) as client:
+        yield Connection(client, url.rstrip("/"))
 
 
 def require_home(settings: Settings) -> None:
@@ -76,14 +86,32 @@ def require_home(settings: Settings) -> None:
         )
 
 
+async def _open_or_find(settings: Settings) -> MemoryService | Owner:
+    """The home opened in this process; where another process has it, the daemon that it turns out to be."""
+    from recalld.daemon.lifecycle import open_service
+    from recalld.storage.errors import HomeInUse
+
+    end = time.monotonic() + STARTING_SECONDS
+    while True:
+        try:
+            return await open_service(settings)
+        except HomeInUse:
+            # Another command that is about to end, or a daemon that has taken the home but does not listen yet.
+            owner = find_owner(settings.home_path)
+            if owner is not None:
+                return owner
+            if time.monotonic() > end:
+                raise
+        await asyncio.sleep(0.1)
+
+
 @asynccontextmanager
-async def _embedded(settings: Settings, seconds: float) -> AsyncIterator[AsyncClient]:
+async def _served(service: MemoryService, settings: Settings, seconds: float) -> AsyncIterator[AsyncClient]:
+    """A client of the service, through the real routes on a Unix socket that nobody else can open."""
     from aiohttp import web
 
     from recalld.daemon.app import build_app
-    from recalld.daemon.lifecycle import open_service
 
-    service = await open_service(settings)
     try:
         with tempfile.TemporaryDirectory(prefix="recalld-") as folder:
             socket = str(Path(folder) / "s")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -154,3 +155,19 @@ async def test_doctor_finds_a_running_daemon_well(daemon: Sandbox, capsys: pytes
     assert str(daemon.pid) in checks["owner"]["found"]
     assert "this machine only" in checks["port"]["found"]
     assert checks["store"]["outcome"] == "ok"
+
+
+def test_commands_wait_for_a_daemon_that_is_starting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at = ["--home", str(tmp_path / "home")]
+    assert run(["init", *at]) == 0
+    serve = [sys.executable, "-m", "recalld.daemon", "serve", "--runtime", "inline", "--port", "0", *at]
+    process = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        lock = tmp_path / "home" / "run" / "lock"
+        while not (lock.exists() and str(process.pid) in lock.read_text()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        assert output_of(capsys, ["status", *at])["running"] is True
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0
