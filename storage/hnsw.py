@@ -61,6 +61,7 @@ _REST_AFTER_QUERY = 0.25
 # hnswlib's own per-element memory beside the vector and its links: a mutex, a level, a hash entry, a visited mark.
 _CAPACITY_BYTES = 40 + 4 + 8 + 2
 _ELEMENT_BYTES = 64
+_GRAPH_HEADER = 96
 
 
 class SliceLock:
@@ -479,12 +480,32 @@ def _write_graph(folder: Path, graph: _Graph) -> FileEntry:
         graph.index.save_index(str(path))
         if path.stat().st_size != expected:  # hnswlib does not look whether its writes succeed
             raise DiskFull("The vector index could not be written whole; free some disk space.")
+        _blank(path, np.flatnonzero(graph.rows.owners(graph.done) == DEAD))
 
     vector_files.write_file(folder / name, write)
     crc = vector_files.file_crc(folder / name, expected)
     if crc is None:
         raise StoreCorrupt("The vector index just written cannot be read back; check the disk.")
     return FileEntry(name, expected, crc)
+
+
+def _blank(path: Path, dead: NDArray[np.int64]) -> None:
+    """Zero the vectors of dead rows in a graph file, so that no file holds them any longer than the row.
+
+    Their links stay, as ways through the graph; with 30 % of the rows blanked every other row was still found.
+    StoreCorrupt when the file is not laid out as hnswlib 0.8 does: first u64 offset, capacity, elements, bytes an
+    element, where in it the label lies, where the vector.
+    """
+    if not len(dead):
+        return
+    _, _, elements, size, label_at, vector_at = (int(value) for value in np.fromfile(path, "<u8", 6))
+    if not (0 < vector_at < label_at == size - 8) or path.stat().st_size < _GRAPH_HEADER + elements * size:
+        raise StoreCorrupt("This version of hnswlib writes another file format; install the version recalld asks for.")
+    table = np.memmap(path, np.uint8, "r+", _GRAPH_HEADER, (elements, size))
+    labels = np.ascontiguousarray(table[:, label_at:]).view("<u8").ravel()
+    for element in np.flatnonzero(np.isin(labels, dead)).tolist():
+        table[element, vector_at:label_at] = 0
+    table.flush()
 
 
 def _load_graph(folder: Path, header: Header, rows: VectorRows) -> _Graph:

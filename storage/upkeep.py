@@ -118,8 +118,7 @@ def compact(partition: Partition) -> tuple[int, int]:
     """Rewrite a partition; bytes of its file before and after.
 
     After it no byte of an erased unit is left in the partition: LMDB keeps old bytes in freed pages until then, and
-    vector files keep the rows of removed units. A large index with removed units is built again, at about a millisecond
-    a row.
+    vector files keep the rows of removed units.
     """
     remove_strays(partition)
     for record, _ in partition.banks():
@@ -143,9 +142,6 @@ def _compact_vectors(partition: Partition, bank: OpenBank) -> None:
         # A quarantined bank's files cannot be trusted; they are built again when it is released.
         shutil.rmtree(bank.files, ignore_errors=True)
         return
-    if index.rows.dead:
-        with partition.in_hand(bank.record.number, "compact"):
-            index.compact()
     index.scrub()
     _save(partition, bank, index)
 
