@@ -33,6 +33,7 @@ T = TypeVar("T")
 
 SWEEP_SECONDS = 1.0
 TEND_SECONDS = 0.05
+PARKED_US = 60 * 1_000_000
 
 
 class Shard:
@@ -283,6 +284,9 @@ class Shard:
             try:
                 claimed = await self._write(*bank, run)
             except BankNotFound:
+                continue
+            except Unavailable:  # the bank is quarantined: its work is parked
+                self._queue.put(bank, operation_id, self._clock() + PARKED_US)
                 continue
             if claimed is not None:
                 self._held[operation_id] = (bank, self._clock() + self._wall_limit)
