@@ -127,6 +127,12 @@ class Partition:
                 return None
             return codec.decode(BankRecord, value), read_counters(txn, number)
 
+    def record(self, number: int) -> BankRecord | None:
+        """The record of a bank by its number; None when there is no such bank."""
+        with self.environment.read() as txn:
+            value = txn.get(keys.table(number, keys.BANK))
+            return None if value is None else codec.decode(BankRecord, value)
+
     # -- reading ---------------------------------------------------------------------------------------------------
 
     @contextmanager

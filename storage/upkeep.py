@@ -103,13 +103,10 @@ def _save(partition: Partition, bank: OpenBank, index: HnswIndex) -> None:
 
 def remove_strays(partition: Partition) -> None:
     """Remove vector files of banks that were deleted."""
-    found = bank_index.folders(partition.folder)
-    if not found:
-        return
-    # The banks are read after the folders: a bank that came meanwhile has none among them.
-    kept = {bank_index.folder_of(partition.folder, record) for record, _ in partition.banks()}
-    for folder in found:
-        if folder not in kept:
+    for folder in bank_index.folders(partition.folder):
+        number = folder.name.split(".")[0]
+        record = partition.record(int(number)) if number.isdigit() else None
+        if record is None or bank_index.folder_of(partition.folder, record) != folder:
             log.info("vector files of a deleted bank removed", folder=folder.name)
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import itertools
 import json
 import threading
@@ -20,8 +21,8 @@ from recalld.actors import banks
 from recalld.actors.recall import engine
 from recalld.actors.recall.query import RecallQuery
 from recalld.actors.recall.settings import RecallSettings
+from recalld.storage import arrays, upkeep
 from recalld.storage import partition as partitions
-from recalld.storage import upkeep
 from recalld.storage.bulk import Maker, load_synthetic, write_units
 from recalld.storage.changes import Embedding, UnitsErased, UnitsReembedded
 from recalld.storage.errors import Unavailable
@@ -287,6 +288,41 @@ def test_a_deleted_bank_leaves_no_folder(store: Partition) -> None:
     store.write(T, B, banks.delete_bank, frees=True)
     upkeep.tend(store, 0.01)
     assert not vector_files(store)
+
+
+def test_a_large_bank_is_read_and_searched_while_the_disk_is_full(
+    store: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large(store, 300)
+    store.drop_caches()
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrays, "_allocate", full)
+        index = bank_of(store).index
+        assert isinstance(index, HnswIndex) and index.folder is None
+        load(store, 20, seed=2)
+        upkeep.tend(store, 0.01)
+        check(store)
+    assert reload(store).folder is not None
+    check(store)
+
+
+def test_a_bank_whose_mapped_files_cannot_grow_goes_on_in_memory(
+    store: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large(store, 300)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(arrays, "_allocate", full)
+    load(store, 1000, seed=2)
+    check(store)
+    with store.read(T, B) as snap:
+        assert snap.n == 1300
 
 
 # -- searching -----------------------------------------------------------------------------------------------------
