@@ -69,13 +69,10 @@ class Home:
 
     def _read(self) -> HomeInfo:
         try:
-            data = json.loads((self.path / "home.json").read_text())
-            info = HomeInfo(
-                data["format"], data["partitions"], data["created_at"], data.get("model", {}), data.get("overrides", {})
-            )
+            info = _info(json.loads((self.path / "home.json").read_text()))
         except FileNotFoundError:
             raise BadRequest(f"{self.path} is not a recalld home; `recalld init` makes one.") from None
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise StoreCorrupt(f"{self.path}/home.json cannot be read; restore it from a backup.") from error
         if info.format > FORMAT:
             raise StoreCorrupt(f"This home was made by a newer recalld (format {info.format}); update recalld.")
@@ -150,6 +147,20 @@ class Home:
     def used_partitions(self) -> list[int]:
         """Partitions that have ever been opened."""
         return [n for n in range(self.info.partitions) if (self.partition_folder(n) / "data.mdb").is_file()]
+
+
+def _info(data: dict[str, Any]) -> HomeInfo:
+    """What `home.json` holds. Raises `KeyError`, `TypeError` or `ValueError` for anything but a whole record: a wrong
+    number of partitions would look for banks where they are not."""
+    info = HomeInfo(
+        data["format"], data["partitions"], data["created_at"], data.get("model", {}), data.get("overrides", {})
+    )
+    numbers = (info.format, info.partitions, info.created_at)
+    if not all(type(number) is int for number in numbers) or info.partitions < 1:
+        raise ValueError("not a number")
+    if not isinstance(info.model, dict) or not isinstance(info.overrides, dict):
+        raise TypeError("not an object")
+    return info
 
 
 def _plain(info: HomeInfo) -> dict[str, Any]:
