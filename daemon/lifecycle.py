@@ -28,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 OWNER_WAIT_SECONDS = 10.0
 SWITCH_SECONDS = 0.0005
+STOP_PATIENCE = 1.0
+"""Seconds actors get for running calls when the daemon ends; requests had `shutdown_grace` before."""
 HEALTH_SECONDS = 2.0
 
 
@@ -68,7 +70,7 @@ async def open_service(settings: Settings) -> MemoryService:
 
 async def _runtimes(settings: Settings, home: Home, started: list[Runtime]) -> tuple[Runtime, Runtime]:
     if settings.runtime == "inline":
-        inline = InlineRuntime()
+        inline = InlineRuntime(patience=STOP_PATIENCE)
         started.append(inline)
         return inline, inline
     from recalld.actors.ray_runtime import RayOptions, RayRuntime
@@ -79,12 +81,13 @@ async def _runtimes(settings: Settings, home: Home, started: list[Runtime]) -> t
             run_folder=home.run,
             object_store_memory=settings.ray_memory_mb << 20,
             allow_unauthenticated=settings.ray_allow_tokenless,
+            patience=STOP_PATIENCE,
         )
     )
     started.append(ray)
     await asyncio.wait_for(ray.start(), settings.ray_start_timeout)
     # The Directory needs no process of its own: it lives in the gateway and watches the actors of the other runtime.
-    local = InlineRuntime(resolver=ray)
+    local = InlineRuntime(patience=STOP_PATIENCE, resolver=ray)
     started.append(local)
     return ray, local
 
@@ -183,7 +186,9 @@ async def run_daemon(settings: Settings, on_ready: Callable[[Mapping[str, Any]],
         loop.add_signal_handler(number, _on_signal, stopping)
     service = await open_service(settings)
     try:
-        runner = web.AppRunner(build_app(service, settings), access_log=None, shutdown_timeout=settings.shutdown_grace)
+        # The runner waits this long twice: for running requests to end, and for cancelled ones.
+        grace = settings.shutdown_grace / 2
+        runner = web.AppRunner(build_app(service, settings), access_log=None, shutdown_timeout=grace)
         await runner.setup()
         try:
             site = web.TCPSite(runner, settings.host, settings.port)
