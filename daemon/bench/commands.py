@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -35,8 +35,8 @@ def locomo(
         str, typer.Option(help="tune: the first two of every five conversations; held: the others; all.")
     ] = "all",
     date_suffix: Annotated[
-        bool | None, typer.Option("--date-suffix/--no-date-suffix", help="Embed texts with their date behind them.")
-    ] = None,
+        str, typer.Option(help="Embed texts with their date behind them: on, off, both (side by side) or default.")
+    ] = "default",
     minutes_apart: Annotated[
         float, typer.Option(help="Minutes between the turns of a session; 0 gives all of them the session's own time.")
     ] = 0.0,
@@ -59,16 +59,16 @@ def locomo(
     """
     if form not in ("document", "single", "append"):
         raise CommandError("--form is document, single or append.", USAGE)
+    if date_suffix not in ("on", "off", "both", "default"):
+        raise CommandError("--date-suffix is on, off, both or default.", USAGE)
     if split not in ("tune", "held", "all"):
         raise CommandError("--split is tune, held or all.", USAGE)
     import recalld.daemon.bench.locomo as measure
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments
 
-    settings: dict[str, Any] = {"runtime": runtime, **assignments(setting or [])}
-    if date_suffix is not None:
-        settings["embedding.date_suffix"] = str(date_suffix).lower()
-    plan = measure.Plan(file, form, split, baselines, questions, budget, settings, url, minutes_apart)
+    settings: dict[str, str] = {"runtime": runtime, **assignments(setting or [])}
+    plan = measure.Plan(file, form, split, baselines, questions, budget, settings, url, minutes_apart, date_suffix)
     show(asyncio.run(measure.run(plan)), as_json)
 
 
@@ -93,7 +93,7 @@ def latency(
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments
 
-    settings: dict[str, Any] = {"runtime": runtime, **assignments(setting or [])}
+    settings: dict[str, str] = {"runtime": runtime, **assignments(setting or [])}
     plan = measure.Plan(units, recalls, clients, budget, settings, url)
     show(asyncio.run(measure.run(plan)), as_json)
 
@@ -120,5 +120,5 @@ def scale(
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments
 
-    settings: dict[str, Any] = {"runtime": runtime, **assignments(setting or [])}
+    settings: dict[str, str] = {"runtime": runtime, **assignments(setting or [])}
     show(asyncio.run(measure.run(measure.Plan(sizes, recalls, settings))), as_json)

@@ -29,6 +29,7 @@ class Plan:
 
     `minutes_apart` moves each turn that much after the one before it. LoCoMo dates sessions, not turns: at 0 all turns
     of a session carry one instant, so turns sent without a document chain into exactly the sessions they came from.
+    `date_suffix` is on, off, both, or default (what the settings say).
     """
 
     file: Path
@@ -40,14 +41,22 @@ class Plan:
     settings: dict[str, str]
     url: str | None
     minutes_apart: float = 0.0
+    date_suffix: str = "default"
+
+    def variants(self) -> dict[str, dict[str, str]]:
+        """The settings of each daemon to measure, by the name its rows get."""
+        on, off = {"embedding.date_suffix": "true"}, {"embedding.date_suffix": "false"}
+        if self.date_suffix == "both":
+            return {"recalld, no date": {**self.settings, **off}, "recalld, date": {**self.settings, **on}}
+        extra = {"on": on, "off": off}.get(self.date_suffix, {})
+        return {"recalld": {**self.settings, **extra}}
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What was seen over the whole run."""
+    """What was seen of one variant."""
 
     asked: list[Asked] = field(default_factory=list)
-    plain: dict[str, list[Asked]] = field(default_factory=dict)
     items: int = 0
     retain_seconds: float = 0.0
     alone: load.Timed = field(default_factory=load.Timed)
@@ -56,13 +65,23 @@ class Outcome:
 
 
 async def run(plan: Plan) -> Report:
-    """Retain every conversation in a bank of its own, ask its questions, and rank the same turns by plain methods."""
+    """Measure every variant of the plan with a daemon of its own, and rank the same turns by plain methods."""
     talks = [spaced(talk, plan.minutes_apart) for talk in load_file(plan.file, plan.split)]
+    outcomes = {name: await measure(plan, talks, settings) for name, settings in plan.variants().items()}
+    plain: dict[str, list[Asked]] = {}
+    if plan.baselines:
+        # After the daemons have gone: they must not fight for the cores.
+        plain = await asyncio.to_thread(plain_methods, talks, plan)
+    return report(plan, outcomes, plain, len(talks))
+
+
+async def measure(plan: Plan, talks: Sequence[Conversation], settings: dict[str, str]) -> Outcome:
+    """Retain every conversation in a bank of its own, and ask its questions."""
     outcome = Outcome()
     run_id = uuid.uuid4().hex[:8]  # a daemon given by URL may hold banks of an earlier run
     banks = {talk.id: f"bench-{run_id}-{talk.id}" for talk in talks}
     # Every question is asked several times; an answer from the query cache would flatter the latency.
-    async with load.target({"embedding.query_cache": "0", **plan.settings}, plan.url) as target:
+    async with load.target({"embedding.query_cache": "0", **settings}, plan.url) as target:
         with progress("Retaining", sum(len(talk.turns) for talk in talks)) as advance:
             for talk in talks:
                 begun = time.perf_counter()
@@ -86,10 +105,7 @@ async def run(plan: Plan) -> Report:
         if plan.url is not None:
             for bank in banks.values():
                 await target.client.delete_bank(bank)
-    if plan.baselines:
-        # After the daemon has gone: the two must not fight for the cores.
-        outcome.plain = await asyncio.to_thread(plain_methods, talks, plan)
-    return report(plan, outcome, len(talks))
+    return outcome
 
 
 def spaced(talk: Conversation, minutes: float) -> Conversation:
@@ -155,11 +171,10 @@ def plain_methods(talks: Sequence[Conversation], plan: Plan) -> dict[str, list[A
     return found
 
 
-def report(plan: Plan, outcome: Outcome, talks: int) -> Report:
-    quality = {"recalld": summary(outcome.asked)}
-    quality |= {method: summary(asked) for method, asked in outcome.plain.items()}
-    rate = outcome.items / outcome.retain_seconds if outcome.retain_seconds else 0.0
-    alone, together = outcome.alone.summary(), outcome.together.summary()
+def report(plan: Plan, outcomes: dict[str, Outcome], plain: dict[str, list[Asked]], talks: int) -> Report:
+    quality = {name: summary(outcome.asked) for name, outcome in outcomes.items()}
+    quality |= {method: summary(asked) for method, asked in plain.items()}
+    runs = {name: speed(outcome) for name, outcome in outcomes.items()}
     made = Report(
         {
             "benchmark": "locomo",
@@ -170,23 +185,35 @@ def report(plan: Plan, outcome: Outcome, talks: int) -> Report:
             "settings": plan.settings,
             "conversations": talks,
             "quality": quality,
-            "retain": {"items": outcome.items, "seconds": outcome.retain_seconds, "items_per_second": rate},
-            "recall": {"sequential": alone, f"clients_{CLIENTS}": together},
-            **outcome.facts,
+            "speed": runs,
         }
     )
+    shown = {name: found for name, found in quality.items() if found}
     columns = [f"@{k}" for k in DEPTHS] + ["mrr"] + [f"{budget}t" for budget in BUDGETS]
-    title = f"Share of evidence found: {talks} conversations, {len(outcome.asked)} questions, form {plan.form}"
+    asked = len(next(iter(outcomes.values())).asked)
+    title = f"Share of evidence found: {talks} conversations, {asked} questions, form {plan.form}"
     title += f", turns {plan.minutes_apart:g} minutes apart" if plan.minutes_apart else ""
-    made.table(title, ["", *columns], [[name, *(q["all"][c] for c in columns)] for name, q in quality.items() if q])
-    categories = [name for name in quality["recalld"] if name != "all"]
+    made.table(title, ["", *columns], [[name, *(q["all"][c] for c in columns)] for name, q in shown.items()])
+    categories = [name for name in next(iter(shown.values()), {}) if name != "all"]
     for metric in ("@10", "mrr"):
-        rows = [[name, *(q[c][metric] for c in categories)] for name, q in quality.items() if q]
+        rows = [[name, *(q[c][metric] for c in categories)] for name, q in shown.items()]
         made.table(f"{metric} by category", ["", *categories], rows)
-    made.table("Recall over HTTP", TIMES, [times("one client", alone), times(f"{CLIENTS} clients", together)])
-    rest = [["retain items/s", rate]]
-    if outcome.facts:
-        rest.append(["cold start s", outcome.facts["cold_start_seconds"]])
-        rest.append(["memory after the run", size(outcome.facts["memory_bytes"])])
-    made.table("The rest", ["", ""], rest)
+    for name, run in runs.items():
+        rows = [times("one client", run["sequential"]), times(f"{CLIENTS} clients", run[f"clients_{CLIENTS}"])]
+        made.table(f"Recall over HTTP: {name}", TIMES, rows)
+        rest = [["retain items/s", run["retain_items_per_second"]]]
+        if "memory_bytes" in run:
+            rest += [["cold start s", run["cold_start_seconds"]], ["memory after the run", size(run["memory_bytes"])]]
+        made.table("", ["", ""], rest)
     return made
+
+
+def speed(outcome: Outcome) -> dict[str, Any]:
+    rate = outcome.items / outcome.retain_seconds if outcome.retain_seconds else 0.0
+    return {
+        "retain_items": outcome.items,
+        "retain_items_per_second": rate,
+        "sequential": outcome.alone.summary(),
+        f"clients_{CLIENTS}": outcome.together.summary(),
+        **outcome.facts,
+    }

@@ -70,6 +70,19 @@ def test_each_form_sends_every_turn_once(tmp_path: Path) -> None:
     assert all(item["update_mode"] == "append" for call in by_form["append"] for item in call)
 
 
+def test_both_variants_stand_side_by_side() -> None:
+    plan = locomo.Plan(Path("x"), "document", "held", False, 0, "mid", {"runtime": "inline"}, None, date_suffix="both")
+    variants = plan.variants()
+    assert [settings["embedding.date_suffix"] for settings in variants.values()] == ["false", "true"]
+    assert all(settings["runtime"] == "inline" for settings in variants.values())
+    asked = [score.Asked("temporal", ("a",), ("a",), {})]
+    outcomes = {name: locomo.Outcome(asked=asked, items=4, retain_seconds=2.0) for name in variants}
+    made = locomo.report(plan, outcomes, {"BM25": asked}, 1)
+    assert list(made.data["quality"]) == [*variants, "BM25"]
+    assert [row[0] for row in made.tables[0][2]] == [*variants, "BM25"]
+    assert made.data["speed"][next(iter(variants))]["retain_items_per_second"] == 2.0
+
+
 def test_spaced_turns_stay_in_order_and_in_their_session(tmp_path: Path) -> None:
     file = tmp_path / "talks.json"
     file.write_text(json.dumps([sample(0)]))
