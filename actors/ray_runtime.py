@@ -162,10 +162,11 @@ class RayRef:
             future = asyncio.ensure_future(self._reply(self.handle.handle.remote(data)))
         except Exception as error:
             raise self._typed(error) from error
+        # Nobody waits any more for what a cancelled or timed-out caller asked; its failure is no news then.
+        future.add_done_callback(_retrieve)
         # `wait` and not `wait_for`: neither a time-out nor a cancelled caller may cancel the task inside the actor.
         done, _ = await asyncio.wait({future}, timeout=timeout)
         if not done:
-            future.add_done_callback(_retrieve)
             raise DeadlineExceeded(f"The actor {self._name} did not answer within {timeout:g} s.")
         try:
             reply = future.result()

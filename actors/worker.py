@@ -55,6 +55,7 @@ class Worker:
         self._arrived = asyncio.Event()
         self._in_hand: set[tuple[str, str, str]] = set()
         self._lanes: list[asyncio.Task[None]] = []
+        self._stopping = False
 
     async def start(self) -> None:
         self._encoder = await self._find_encoder()
@@ -63,6 +64,7 @@ class Worker:
         self._lanes = [asyncio.create_task(self._lane(big=number == 0)) for number in range(LANES)]
 
     async def stop(self) -> None:
+        self._stopping = True
         for lane in self._lanes:
             lane.cancel()
         await asyncio.gather(*self._lanes, return_exceptions=True)
@@ -159,7 +161,7 @@ class Worker:
     async def _plan(self, preparation: Preparation) -> None:
         job = preparation.job
         plan = await self._shards.call(job.tenant, job.bank_id, prepare.plan_request(preparation))
-        await asyncio.to_thread(prepare.extract, preparation, plan, self._new_id)
+        await asyncio.to_thread(prepare.extract, preparation, plan, self._new_id, lambda: self._stopping)
 
     async def _embed(self, texts: list[tuple[str, str, str]]) -> EmbeddedTexts:
         assert self._encoder is not None

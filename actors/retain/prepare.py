@@ -29,6 +29,7 @@ from recalld.actors.retain.items import RetainItem
 from recalld.actors.retain.plan import DocumentDraft, NewFact, Place, day, text_of
 from recalld.storage.analysis import term_frequencies
 from recalld.storage.changes import Embedding
+from recalld.storage.errors import Unavailable
 from recalld.storage.records import EntityMention, PreparedUnit
 
 
@@ -79,8 +80,13 @@ def _anchor(item: RetainItem, job: RetainJob) -> int:
     return job.now if item.timestamp is None else item.timestamp
 
 
-def extract(preparation: Preparation, plan: RetainPlan, new_id: Callable[[], str]) -> None:
-    """Cut the texts, read facts out of new chunks, place every unit, and list what must be embedded."""
+def extract(
+    preparation: Preparation, plan: RetainPlan, new_id: Callable[[], str], stopping: Callable[[], bool] = lambda: False
+) -> None:
+    """Cut the texts, read facts out of new chunks, place every unit, and list what must be embedded.
+
+    A long text takes many seconds: once `stopping` says so, it ends between two chunks with `Unavailable`.
+    """
     job = preparation.job
     preparation.plan = plan
     turns = iter(plan.turns)
@@ -92,6 +98,8 @@ def extract(preparation: Preparation, plan: RetainPlan, new_id: Callable[[], str
         planning.lay_out(draft, state, int(config["retain_chunk_size"]), config.get("retain_structured_chunk_size"))
         facts: list[NewFact] = []
         for index, chunk in enumerate(draft.chunks):
+            if stopping():
+                raise Unavailable("recalld is stopping; nothing of the request was stored. Send it again.")
             if chunk.kept is None:
                 facts += _read_chunk(job, config, chunk.text, chunk.item, index, new_id)
         places = planning.places(draft, state, facts, turn_before)
