@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import tarfile
 import tempfile
@@ -15,6 +16,7 @@ from recalld.storage.errors import BadRequest, Conflict
 from recalld.storage.home import Home
 
 PARTITIONS = "partitions"
+MEMBER = re.compile(r"home\.json|partitions/\d{4}/data\.mdb")
 
 
 async def backup(home: Home, shards: Shards, path: Path) -> dict[str, Any]:
@@ -51,10 +53,7 @@ def restore(home: Path, path: Path) -> dict[str, Any]:
     scratch = Path(tempfile.mkdtemp(prefix=".restore-", dir=home.parent))
     try:
         with tarfile.open(path) as tar:
-            names = tar.getnames()
-            if "home.json" not in names:
-                raise BadRequest(f"{path} is not a recalld backup.")
-            tar.extractall(scratch, filter="data")
+            _unpack(tar, scratch, path)
         for folder in (scratch, *scratch.rglob("*")):
             folder.chmod(0o700 if folder.is_dir() else 0o600)
         if home.is_dir():
@@ -66,3 +65,17 @@ def restore(home: Path, path: Path) -> dict[str, Any]:
         shutil.rmtree(scratch, ignore_errors=True)
     found = Home(home)
     return {"home": str(home), "partitions": found.info.partitions}
+
+
+def _unpack(tar: tarfile.TarFile, target: Path, path: Path) -> None:
+    """Write the members a backup has, and nothing else: a name in an archive is not to be trusted."""
+    for member in tar:
+        content = tar.extractfile(member) if MEMBER.fullmatch(member.name) and member.isfile() else None
+        if content is None:
+            raise BadRequest(f"{path} is not a recalld backup: it holds {member.name!r}.")
+        file = target / member.name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("wb") as out:
+            shutil.copyfileobj(content, out)
+    if not (target / "home.json").is_file():
+        raise BadRequest(f"{path} is not a recalld backup.")
