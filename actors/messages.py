@@ -129,6 +129,8 @@ class RetainPlan:
     documents: tuple[Any, ...]
     turns: tuple[Any, ...]
     overrides: dict[str, Any]
+    bank: int = 0
+    """The bank's number; 0 when there is none yet."""
 
 
 @message(1)
@@ -181,6 +183,8 @@ class CommitRetain:
     embeddings: tuple[Any, ...] = ()
     receipt: tuple[Any, ...] = ()
     operation_id: str | None = None
+    bank: int = 0
+    """The bank's number as the plan saw it: a bank deleted since is not filled anew. 0: there was none."""
 
 
 @message(1)

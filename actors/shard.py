@@ -34,6 +34,7 @@ T = TypeVar("T")
 SWEEP_SECONDS = 1.0
 TEND_SECONDS = 0.05
 PARKED_US = 60 * 1_000_000
+CLAIM_AGAIN_US = 2_000_000
 
 
 class Shard:
@@ -288,6 +289,10 @@ class Shard:
             except Unavailable:  # the bank is quarantined: its work is parked
                 self._queue.put(bank, operation_id, self._clock() + PARKED_US)
                 continue
+            except Exception as error:  # a full disk, say: the work waits for the next claim
+                log.warning("an operation could not be claimed", operation=operation_id, error=type(error).__name__)
+                self._queue.put(bank, operation_id, self._clock() + CLAIM_AGAIN_US)
+                continue
             if claimed is not None:
                 self._held[operation_id] = (bank, self._clock() + self._wall_limit)
                 found.append(claimed)
@@ -300,6 +305,10 @@ class Shard:
             await self._write(*bank, partial(operations.finish, request=request), frees=True)
         except BankNotFound:
             return {}
+        except Exception:
+            # What could not be stored must not be lost: the sweep takes the operation back.
+            self._held[request.id] = (bank, self._clock() + CLAIM_AGAIN_US)
+            raise
         if request.retry_at is not None:
             self._queue.put(bank, request.id, request.retry_at)
         return {}
@@ -320,7 +329,10 @@ class Shard:
             for operation_id, (bank, limit) in list(self._held.items()):
                 if now > limit:
                     error = "The operation passed its wall limit and was queued again."
-                    await self._finish(messages.FinishOperation(*bank, operation_id, now, error, retry_at=now))
+                    try:
+                        await self._finish(messages.FinishOperation(*bank, operation_id, now, error, retry_at=now))
+                    except RecalldError as failure:
+                        log.warning("an operation could not be taken back", operation=operation_id, error=failure.code)
             due = self._queue.next_due()
             if due is not None and due <= now:
                 self._queue.wake()

@@ -137,10 +137,18 @@ class Worker:
                 self._fail(waiting, outcome)
             else:
                 going.append((waiting, preparation))
+        return await self._assemble(going)
+
+    async def _assemble(
+        self, going: list[tuple[_Waiting, Preparation]]
+    ) -> list[tuple[_Waiting, Preparation, CommitRetain]]:
         texts = [text for _, preparation in going for text in preparation.texts]
         try:
             embedded = await self._embed(texts)
         except Exception as error:
+            if len(going) > 1 and not getattr(error, "retryable", False):
+                # A text that cannot be embedded must not take the others of its batch with it.
+                return [commit for one in going for commit in await self._assemble([one])]
             for waiting, preparation in going:
                 self._let_go(preparation)
                 self._fail(waiting, error)

@@ -1,7 +1,7 @@
 """A prepared retain inside a write transaction: checks that the plan still holds, then applies the changes.
 
 Runs in the writer thread, so it does arithmetic and puts, nothing else. Raises `Superseded` when a document or a
-predecessor changed since the plan; nothing is applied then, and the caller plans again.
+predecessor changed since the plan; nothing is applied then, and the caller plans again. `Conflict`: the bank is gone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recalld.storage.changes import (
     UnitsRetagged,
     UnitsRetired,
 )
-from recalld.storage.errors import ModelMismatch, Superseded
+from recalld.storage.errors import Conflict, ModelMismatch, Superseded
 from recalld.storage.records import (
     CANCELLED,
     COMPLETED,
@@ -44,6 +44,8 @@ Similar = dict[str, tuple[list[tuple[int, float]], list[tuple[str, float]]]]
 def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> dict[str, Any]:
     """Apply a retain; `similar` gives each new unit's links to stored uids and to units of the same request."""
     operation = _operation(applier, write)
+    if (write.bank and write.bank != applier.bank) or (write.operation_id is not None and operation is None):
+        raise Conflict("The bank was deleted while this retain was under way; nothing was stored.")
     if operation is not None and operation.status not in OPEN_STATES:
         # Two attempts of one operation were under way, and the other one ended it.
         return {"items": list(operation.receipt), "units": 0}

@@ -195,6 +195,7 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
         embeddings=tuple(embeddings),
         receipt=tuple(receipt),
         operation_id=job.operation_id,
+        bank=plan.bank,
     )
 
 

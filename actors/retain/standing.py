@@ -30,6 +30,7 @@ def plan_retain(snap: Snapshot, request: PlanRetain) -> RetainPlan:
         documents=tuple(_document(snap, wanted) for wanted in request.documents),
         turns=tuple(_turn_before(snap, wanted) for wanted in request.turns),
         overrides=snap.record.overrides,
+        bank=snap.bank,
     )
 
 
