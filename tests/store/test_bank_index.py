@@ -21,7 +21,7 @@ from recalld.actors import banks
 from recalld.actors.recall import engine
 from recalld.actors.recall.query import RecallQuery
 from recalld.actors.recall.settings import RecallSettings
-from recalld.storage import arrays, upkeep
+from recalld.storage import arrays, bank_index, upkeep
 from recalld.storage import partition as partitions
 from recalld.storage.bulk import Maker, load_synthetic, write_units
 from recalld.storage.changes import Embedding, UnitsErased, UnitsReembedded
@@ -29,7 +29,7 @@ from recalld.storage.errors import Unavailable
 from recalld.storage.hnsw import HnswIndex
 from recalld.storage.open_bank import OpenBank
 from recalld.storage.partition import Partition, StoreSettings
-from recalld.storage.quantise import quantise, unit_rows
+from recalld.storage.quantise import quantise, quantise_unit, unit_rows
 from recalld.storage.snapshot import Snapshot
 from recalld.storage.vector_rows import unpack_vectors
 from recalld.storage.vectors import ExactIndex
@@ -101,12 +101,14 @@ def erase(store: Partition, uids: list[int]) -> None:
     store.write(T, B, lambda applier: applier.apply(UnitsErased(tuple(uids), NOW)), frees=True)
 
 
-def reembed(store: Partition, uids: list[int], seed: int) -> F32:
-    """Give units new vectors; returns those as they are stored."""
+def reembed(store: Partition, uids: list[int], seed: int, tokens: NDArray[np.int8] | None = None) -> F32:
+    """Give units new vectors, and these tokens each; returns the vectors as they are stored."""
+    own = b"" if tokens is None else tokens.tobytes()
+    ids = np.arange(len(own) // 64, dtype="<u4").tobytes()
     rng = np.random.default_rng(seed)
     codes, scales = quantise(unit_rows(rng.normal(size=(len(uids), DIM)).astype(np.float32)))
     made = tuple(
-        Embedding(uid, code.tobytes(), scale.tobytes(), b"", b"", None)
+        Embedding(uid, code.tobytes(), scale.tobytes(), own, ids, None)
         for uid, code, scale in zip(uids, codes, scales, strict=True)
     )
     store.write(T, B, lambda applier: applier.apply(UnitsReembedded(made, NOW)))
@@ -169,6 +171,35 @@ def test_units_that_are_written_while_a_bank_is_promoted_are_not_lost(store: Par
     assert done.is_set()
     upkeep.settle(store)
     check(store, frozenset(range(100, 140)))
+
+
+def test_what_is_written_while_the_rows_are_copied_is_in_the_promoted_index(
+    store: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(store, 150)
+    bank = bank_of(store)
+    load(store, 250, seed=2)
+    copy = bank_index.promoted
+    rng = np.random.default_rng(3)
+    tokens = quantise_unit(unit_rows(rng.normal(size=(4, 64)).astype(np.float32)))
+
+    def slowly(*given: Any) -> Any:
+        made = copy(*given)
+        load(store, 30, seed=3)
+        reembed(store, [5, 405], 1, tokens)
+        erase(store, [6, 406])
+        return made
+
+    monkeypatch.setattr(bank_index, "promoted", slowly)
+    bank.promote()
+    assert isinstance(bank.index, HnswIndex)
+    check(store, frozenset({6, 406}))
+    query = unit_rows(tokens.astype(np.float32))
+    with store.read(T, B) as snap:
+        scores = snap.maxsim(np.arange(snap.n), query, np.ones(4, np.float32))
+    assert np.allclose(scores[[5, 405]], 4.0, atol=0.05) and not scores[[6, 406]].any()
+    scores[[5, 6, 405, 406]] = 1.0
+    assert (scores > 0.2).all() and scores.max() < 3.0
 
 
 def test_a_snapshot_taken_before_a_promotion_still_answers(store: Partition) -> None:
