@@ -100,17 +100,32 @@ def commit_erase(applier: Applier, request: CommitErase) -> dict[str, Any]:
             unit = applier.unit(follower) if follower not in gone and follower not in prepared else None
             if unit is not None and unit.predecessor is not None and applier.is_live(follower):
                 raise Superseded("A unit was added behind one that is being erased.")
+    if record is not None:
+        documents = [record.number]
+    else:
+        documents = _emptied_documents(applier, gone) if request.network is None else []
     entities_before = applier.entity_count()
     applier.apply(UnitsErased(uids, request.now))
     if request.embeddings:
         applier.apply(UnitsReembedded(tuple(request.embeddings), request.now))
-    documents = 0
-    if record is not None:
-        applier.apply(DocumentErased(record.number, request.now))
-        documents = 1
-    elif request.network is None:
-        for _, value in list(applier.txn.scan(keys.table(applier.bank, keys.DOCUMENT))):
-            applier.apply(DocumentErased(codec.decode(DocumentRecord, value).number, request.now))
-            documents += 1
+    for number in documents:
+        applier.apply(DocumentErased(number, request.now))
     applier.touch(request.now)
-    return {"units": live_before, "documents": documents, "entities": entities_before - applier.entity_count()}
+    entities = entities_before - applier.entity_count()
+    return {"units": live_before, "documents": len(documents), "entities": entities}
+
+
+def _emptied_documents(applier: Applier, gone: set[int]) -> list[int]:
+    """Documents that hold nothing but units in `gone`. One that came since the plan stays as it is.
+
+    Raises `Superseded` for one that holds other units too.
+    """
+    emptied = []
+    for _, value in applier.txn.scan(keys.table(applier.bank, keys.DOCUMENT)):
+        number = codec.decode(DocumentRecord, value).number
+        members = set(applier.set_members(keys.SET_DOCUMENT, number_key(number)))
+        if members <= gone:
+            emptied.append(number)
+        elif members & gone:
+            raise Superseded("A document changed while the bank was being cleared.")
+    return emptied
