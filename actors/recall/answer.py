@@ -131,7 +131,7 @@ def chunks(snap: Snapshot, query: RecallQuery, stages: Stages, settings: RecallS
             if not _document_passes(snap, query, settings, body.document, passed):
                 continue
             chunk = snap.chunk(body.document, body.chunk_index)
-            if chunk is None:
+            if chunk is None or not chunk.text:  # its text was not kept
                 continue
             size = estimate_tokens(chunk.text)
             text = chunk.text if size <= left else cut_to_tokens(chunk.text, left)
