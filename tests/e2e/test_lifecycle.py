@@ -65,6 +65,27 @@ def test_an_interrupt_ends_the_daemon_within_five_seconds_and_loses_nothing(star
     assert ledger == 0 or again.list(q="Row 3999 of the long ledger"), "a retain is stored whole or not at all"
 
 
+def test_a_second_interrupt_ends_the_daemon_at_once(start: Start) -> None:
+    daemon = start("inline", "--set", "shutdown_grace=30")
+    bank = daemon.wire.bank("notes")
+    bank.retain("The gardener is called Ilse.")
+    slow = "\n\n".join(f"Row {n} of the long ledger names the sum of {n * 37} crowns." for n in range(3000))
+    sender = threading.Thread(target=_send_quietly, args=(bank, slow))
+    sender.start()
+    time.sleep(0.3)
+    tree = daemon.tree()
+    daemon.process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert daemon.process.poll() is None, "the long request has its grace"
+    assert daemon.interrupt(signal.SIGINT) < 1
+    sender.join(10)
+    assert daemon.process.returncode == 130 and left_over(tree, daemon.home) == []
+    # Whoever serves the home next finds it as it was: nothing of the cut-off request, all of the acknowledged one.
+    assert [one["text"] for one in start("inline", home=daemon.home).wire.bank("notes").list()] == [
+        "The gardener is called Ilse."
+    ]
+
+
 def _send_quietly(bank: Bank, text: str) -> None:
     try:
         bank.post_items({"content": text, "document_id": "ledger"})

@@ -578,6 +578,28 @@ async def test_settings_of_a_bank_work_and_go_away(daemon: Daemon, bank: Bank) -
         assert len((await client.alist_memories(bank.id, document_id="e")).items) != len(pieces)
 
 
+async def test_texts_that_are_not_to_be_kept_are_not_shown_and_still_recalled(daemon: Daemon, bank: Bank) -> None:
+    async with official(daemon) as client, generated(daemon) as api:
+        await client.aupdate_bank_config(bank.id, store_document_text=False)
+        await client.aretain(bank.id, LYON, document_id="d")
+        await client.aretain_batch(bank.id, [{"content": KETTLE, "document_id": "d", "update_mode": "append"}])
+        document = await low.DocumentsApi(api).get_document(bank.id, "d")
+        assert (document.original_text, document.memory_unit_count) == (None, 2)
+        assert (await low.DocumentsApi(api).list_document_chunks(bank.id, "d")).items == []
+        found = await client.arecall(bank.id, "Where does Ana live?", include_chunks=True)
+        assert texts(found)[0] == LYON and found.chunks is None
+
+
+async def test_recall_over_plain_http_has_entities_by_default_and_names_what_it_ignored(
+    daemon: Daemon, library: Bank
+) -> None:
+    answer = library.post_recall("Where does Ana live?", surprise=1)
+    assert answer.headers["X-Ignored-Params"] == "surprise"
+    assert "Lyon" in answer.body["entities"] and "Lyon" in answer.body["results"][0]["entities"]
+    off = library.recall("Where does Ana live?", include={"entities": None})
+    assert off["entities"] is None and off["results"][0]["entities"] is None
+
+
 async def test_clearing_memories_by_type_leaves_the_others(daemon: Daemon, bank: Bank) -> None:
     async with official(daemon) as client, generated(daemon) as api:
         await client.aretain_batch(
@@ -729,6 +751,47 @@ async def test_operations_are_listed_cancelled_retried_and_deleted(daemon: Daemo
         gone = await operations.get_operation_status(bank.id, begun.operation_id)
         assert gone.status == "not_found"
         assert (await status_of(lambda: operations.delete_operation(bank.id, begun.operation_id)))[0] == 404
+
+
+async def test_items_of_several_strategies_are_read_each_its_own_way(daemon: Daemon, bank: Bank) -> None:
+    async with official(daemon) as client, generated(daemon) as api:
+        await client.aupdate_bank_config(
+            bank.id,
+            retain_strategies={"raw": {"retain_extraction_mode": "chunks"}, "small": {"retain_chunk_size": 200}},
+        )
+        opinion = "I think that Rust is better than Go."
+        ledger = " ".join(f"Entry {n} says that the mill ground {n} sacks." for n in range(10))
+        begun = await client.aretain_batch(
+            bank.id,
+            [
+                {"content": opinion, "document_id": "raw", "strategy": "raw"},
+                {"content": opinion, "document_id": "plain"},
+                {"content": ledger, "document_id": "small", "strategy": "small"},
+            ],
+            retain_async=True,
+        )
+        assert len(set(begun.operation_ids)) == 3 and begun.operation_id == begun.operation_ids[0]
+        assert {(await ended(api, bank.id, one)).status for one in begun.operation_ids} == {"completed"}
+        # Chunks mode reads nothing into a text: what is an opinion elsewhere is a plain fact there.
+        kinds = {one.document_id: one.fact_type for one in (await client.alist_memories(bank.id)).items}
+        assert (kinds["raw"], kinds["plain"]) == ("world", "opinion")
+        chunks = low.DocumentsApi(api)
+        assert (await chunks.list_document_chunks(bank.id, "small")).total > 1
+        assert (await chunks.list_document_chunks(bank.id, "raw")).total == 1
+
+
+async def test_a_bank_deleted_with_work_in_hand_stays_deleted(daemon: Daemon, bank: Bank) -> None:
+    async with official(daemon) as client, generated(daemon) as api:
+        begun = await client.aretain(bank.id, long_text(), document_id="long", retain_async=True)
+        assert (await client.adelete_bank(bank.id)).success
+        await client.acreate_bank(bank.id)
+        await client.aretain(bank.id, "The new bank has one memory.")
+        marker = daemon.wire.bank(bank.id + "-marker")
+        # Retained behind it in the same queue: once this is done, the deleted bank's work is over too.
+        marker.wait_for(marker.retain(long_text(1), **{"async": True})["operation_id"])
+        assert (await low.OperationsApi(api).get_operation_status(bank.id, begun.operation_id)).status == "not_found"
+        assert [one.text for one in (await client.alist_memories(bank.id)).items] == ["The new bank has one memory."]
+        assert texts(await client.arecall(bank.id, "marble statue")) in ([], ["The new bank has one memory."])
 
 
 # --- the daemon -------------------------------------------------------------------------------------------------------
