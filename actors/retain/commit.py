@@ -240,7 +240,7 @@ def _record(
         number=number,
         id=document.document_id,
         content_hash=document.content_hash,
-        text_length=document.text_length + (before.text_length + 1 if before else 0),
+        text_length=document.text_length + (before.text_length if before else 0),
         chunks=written + (before.chunks if before else 0),
         created_at=stored.created_at if stored else now,
         updated_at=now,
