@@ -376,6 +376,7 @@ class Applier:
         relinked: dict[int, int] = {}
         before = {uid: self._column(uid).prev for uid in gone}
         seen: set[tuple[int, int | None]] = set()
+        speakers: set[int] = set()
         for uid in sorted(gone):
             record, row = self.unit(uid), self._column(uid)
             if record is None:
@@ -393,6 +394,7 @@ class Applier:
                 self._names.forget_mentions(record)
             self._names.prune(record)
             seen.update((number, record.mentioned_at) for number in record.entities)
+            speakers.add(row.speaker)
             rows[uid] = zero
         self._names.forget_dates(seen, self._mentions_of)
         for uid in gone:
@@ -407,11 +409,22 @@ class Applier:
         TOKEN_ROWS.replace(self.txn, self.bank, dict.fromkeys(rows, b""))
         self._count_tokens(token_counts)
         self.delta.add("erase_units", list(rows))
+        self._forget_speakers(speakers - {0})
         self._relink(relinked)
         for uid in gone:
             self.txn.delete_prefix(keys.followers(self.bank, uid))
             if before[uid] >= 0:
                 self.txn.delete(keys.follower(self.bank, before[uid], uid))
+
+    def _forget_speakers(self, numbers: set[int]) -> None:
+        """Drop the names of speakers who speak in no unit any more, live or retired."""
+        if not numbers:
+            return
+        for table in (COLUMN_ROWS.blocks, COLUMN_ROWS.tail):
+            for _, rows in table(self.txn, self.bank):
+                numbers = numbers.difference(np.unique(np.frombuffer(rows, COLUMN_DTYPE)["speaker"]).tolist())
+        for number in numbers:
+            self._names.drop_speaker(number)
 
     def set_members(self, kind: int, name: bytes) -> list[int]:
         """uids of a set, ascending."""
@@ -537,6 +550,11 @@ class Applier:
         if value is None:
             raise StoreCorrupt("The bank has no record; run `recalld doctor`.")
         record = codec.decode(BankRecord, value)
+        for key, _ in list(self.txn.scan(keys.table(self.bank, keys.REQUEST))):
+            # That a request was answered stays known; the names in its answer go.
+            answered = keys.raw(0, keys.REQUEST, key[-16:])
+            held = codec.unpack(self.txn.get(answered) or codec.pack({}))
+            self.txn.put(answered, codec.pack({**held, "answer": _without_names(held.get("answer"))}))
         for key, _ in list(self.txn.scan(keys.table(self.bank, keys.OPERATION))):
             self.txn.delete(keys.raw(0, keys.OPEN_OPERATION, key[-16:]))
             self.txn.delete(keys.raw(0, keys.OPERATION_BANK, key[-16:]))
@@ -561,6 +579,13 @@ class Applier:
             self.txn.put(payload_key, change.payload)
         elif change.payload is not None:
             self.txn.delete(payload_key)
+
+
+def _without_names(answer: Any) -> Any:
+    """A stored answer with its numbers and without its strings and lists."""
+    if isinstance(answer, dict):
+        return {key: _without_names(value) for key, value in answer.items()}
+    return answer if isinstance(answer, int | float | None) else type(answer)()
 
 
 def tagset_key(tags: Iterable[str]) -> bytes:

@@ -9,6 +9,7 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     BANK_NAME        0x02  name_key(tenant NUL bank)        bank number u32                                   (bank 0)
     CHANGE           0x03  sequence u64                     one change: kinds, ids and numbers, never content (bank 0)
     REQUEST          0x04  name_key(request id)             when, and the answer given                        (bank 0)
+                                                            empty: the bank answered it                   (other banks)
     OPEN_OPERATION   0x05  operation id 16                  bank number u32                                   (bank 0)
     REQUEST_TIME     0x06  instant u64, name_key            empty: the order in which requests may be dropped (bank 0)
     OPERATION_BANK   0x07  operation id 16                  bank number u32: an id names one operation        (bank 0)
@@ -111,6 +112,11 @@ def change(sequence: int) -> bytes:
 
 def request(request_id: str) -> bytes:
     return named(0, REQUEST, request_id)
+
+
+def request_of(bank: int, request_id: str) -> bytes:
+    """In the bank's own part: that it answered the request, so that deleting it can clear the answer."""
+    return named(bank, REQUEST, request_id)
 
 
 def request_time(instant: int, request_id: str) -> bytes:

@@ -124,6 +124,13 @@ class Names:
                 entity, first_seen=min(left, default=None), last_seen=max(left, default=None)
             )
 
+    def drop_speaker(self, number: int) -> None:
+        """Forget a speaker's name."""
+        self.txn.delete(keys.number(self.bank, keys.SPEAKER, number))
+        if self._speakers is not None:
+            self._speakers = {fold: n for fold, n in self._speakers.items() if n != number}
+        self._delta.add("drop_speaker", number)
+
     def forget_mentions(self, record: UnitRecord) -> None:
         """The unit is no longer current: its entities lose a mention."""
         for number in record.entities:

@@ -180,6 +180,9 @@ class OpenBank:
     def add_speaker(self, fold: str, number: int) -> None:
         self._speakers = {**self._speakers, fold: number}
 
+    def drop_speaker(self, number: int) -> None:
+        self._speakers = {fold: n for fold, n in self._speakers.items() if n != number}
+
     def set_record(self, record: BankRecord) -> None:
         self.record = record
 

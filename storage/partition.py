@@ -295,6 +295,8 @@ class Partition:
                 now = self._clock()
                 done = {"at": now, "answer": result, "bank": number, "erased": applier.erased}
                 txn.put(keys.request(request), codec.pack(done))
+                if not applier.erased:
+                    txn.put(keys.request_of(number, request), b"")
                 txn.put(keys.request_time(now, request), b"")
                 _trim_requests(txn, now - REQUESTS_KEPT_US)
             for old in range(max(1, before - CHANGES_KEPT), meta.sequence - CHANGES_KEPT):
@@ -472,7 +474,11 @@ def _trim_requests(txn: WriteTxn, before: int, most: int = 20) -> None:
             break
         old.append(key)
     for key in old:
-        txn.delete(keys.raw(0, keys.REQUEST, key[-16:]))
+        answered = keys.raw(0, keys.REQUEST, key[-16:])
+        held = txn.get(answered)
+        if held is not None:
+            txn.delete(keys.raw(codec.unpack(held)["bank"], keys.REQUEST, key[-16:]))
+        txn.delete(answered)
         txn.delete(key)
 
 
