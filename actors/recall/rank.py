@@ -103,7 +103,8 @@ def _thread_keyword(
         return np.zeros(len(uids), np.float32)
     threads = columns.thread
     size = int(threads.max()) + 1
-    length = np.bincount(threads, weights=np.where(allowed, columns.length, 0), minlength=size)
+    # bincount casts whole numbers itself, four times slower.
+    length = np.bincount(threads, weights=columns.length.astype(np.float32) * allowed, minlength=size)
     length[0] = 0.0
     count = int(np.count_nonzero(length))
     if count == 0:
