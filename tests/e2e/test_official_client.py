@@ -600,6 +600,29 @@ async def test_recall_over_plain_http_has_entities_by_default_and_names_what_it_
     assert off["entities"] is None and off["results"][0]["entities"] is None
 
 
+async def test_budgets_bound_the_candidates_of_an_arm_and_banks_may_set_their_own(daemon: Daemon, bank: Bank) -> None:
+    async with official(daemon) as client:
+        items = [
+            {"content": f"The ferry to Corsica leaves pier {n} on time.", "document_id": f"d{n}"} for n in range(130)
+        ]
+        await client.aretain_batch(bank.id, items)
+
+        async def found(budget: str) -> dict[str, Any]:
+            answer = await client.arecall(bank.id, "When does the ferry to Corsica leave?", budget=budget, trace=True)
+            return {one["method_name"]: one["metadata"] for one in answer.trace["retrieval_results"]}
+
+        assert [(await found(budget))["semantic"]["found"] for budget in ("low", "mid", "high")] == [100, 130, 130]
+        await client.aupdate_bank_config(
+            bank.id, recall_budget_fixed_low=20, enable_graph_retrieval=False, enable_temporal_retrieval=False
+        )
+        arms = await found("low")
+        assert arms["semantic"]["found"] == arms["keyword"]["found"] == 20
+        assert (arms["graph"]["status"], arms["temporal"]["status"]) == ("off", "off")
+        adaptive: dict[str, Any] = {"recall_budget_function": "adaptive", "recall_budget_adaptive_mid": 0.0125}
+        await client.aupdate_bank_config(bank.id, **adaptive)
+        assert (await found("mid"))["semantic"]["found"] == 51  # an eightieth of 4096 tokens
+
+
 async def test_clearing_memories_by_type_leaves_the_others(daemon: Daemon, bank: Bank) -> None:
     async with official(daemon) as client, generated(daemon) as api:
         await client.aretain_batch(
