@@ -57,6 +57,7 @@ class Snapshot:
         self._tokens = tokens
         self._speakers = speakers
         self._labels = {} if labels is None else labels
+        self._entities: dict[int, BitMap] = {}
 
     @property
     def dim(self) -> int:
@@ -135,13 +136,20 @@ class Snapshot:
 
     def entity_uids(self, entity: int, limit: int) -> NDArray[np.uint32]:
         """At most `limit` units that name the entity, newest first."""
-        held = self._set(keys.SET_ENTITY, number_key(entity))
+        held = self._entity_set(entity)
         uids = np.frombuffer(held.to_array(), np.uint32) if held else np.empty(0, np.uint32)
         newest: NDArray[np.uint32] = uids[: np.searchsorted(uids, self.n)][::-1][:limit].copy()
         return newest
 
     def entity_count(self, entity: int) -> int:
-        return len(self._set(keys.SET_ENTITY, number_key(entity)))
+        return len(self._entity_set(entity))
+
+    def _entity_set(self, entity: int) -> BitMap:
+        """Kept for the life of the snapshot: spreading asks for the units of an entity, then for their number."""
+        held = self._entities.get(entity)
+        if held is None:
+            held = self._entities[entity] = self._set(keys.SET_ENTITY, number_key(entity))
+        return held
 
     def document_uids(self, document: int) -> NDArray[np.uint32]:
         """Every unit of a document that exists, live or retired, oldest first."""
@@ -153,6 +161,8 @@ class Snapshot:
         """(entity numbers, linked uids, kinds, weights) of a unit."""
         value = self.txn.get(keys.number(self.bank, keys.EDGES, uid))
         found = edges.NONE if value is None else edges.decode(value)
+        if not len(found.others):
+            return found
         keep = found.others < self.n
         if keep.all():
             return found
