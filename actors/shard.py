@@ -23,6 +23,7 @@ from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.retain.commit import commit_retain
 from recalld.actors.retain.similar import similar_units
 from recalld.actors.retain.standing import empty_plan, plan_erase, plan_retain
+from recalld.storage.budget import MemoryBudget
 from recalld.storage.errors import BankNotFound, NotFound, RecalldError, Unavailable
 from recalld.storage.home import Home
 from recalld.storage.partition import Partition, StoreSettings
@@ -56,6 +57,7 @@ class Shard:
         self._home = home
         self._numbers = numbers
         self._store = store
+        self._budget = MemoryBudget(store.memory_budget)
         self._recall = recall
         self._bank_defaults = bank_defaults or {}
         self._clock = clock
@@ -142,7 +144,7 @@ class Shard:
             partition = self._partitions.get(number)
             if partition is None:
                 partition = await asyncio.to_thread(
-                    self._home.open_partition, number, self._store, self._clock, self._new_id
+                    self._home.open_partition, number, self._store, self._clock, self._new_id, self._budget
                 )
                 for bank, operation in await asyncio.to_thread(operations.recover, partition, self._clock()):
                     self._queue.put(bank, operation.id, operation.next_retry_at)

@@ -68,14 +68,13 @@ def embedding_values(settings: Settings) -> dict[str, Any]:
 
 
 def store_values(settings: Settings) -> dict[str, Any]:
-    """What `StoreSettings` needs; the memory budget is shared by the shards, and by the partitions of each."""
-    owned = max(1, -(-settings.partitions // settings.shard_count))
+    """What `StoreSettings` needs; each shard gets its share of the memory, which its partitions have in common."""
     return {
         "map_size": settings.store_map_size_gb << 30,
         "reserve": settings.store_disk_reserve_mb << 20,
         "max_readers": settings.store_max_readers,
         "durable": settings.durability != "none",
-        "memory_budget": (settings.bank_memory_mb << 20) // (settings.shard_count * owned),
+        "memory_budget": (settings.bank_memory_mb << 20) // settings.shard_count,
         "vector_threshold": settings.store_vector_threshold,
     }
 

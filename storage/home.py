@@ -20,6 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
+from recalld.storage.budget import MemoryBudget
 from recalld.storage.errors import BadRequest, HomeInUse, ModelMismatch, StoreCorrupt
 from recalld.storage.partition import Partition, StoreSettings
 
@@ -140,9 +141,15 @@ class Home:
         return self.path / "partitions" / f"{number:04d}"
 
     def open_partition(
-        self, number: int, settings: StoreSettings, clock: Callable[[], int], new_id: Callable[[], str]
+        self,
+        number: int,
+        settings: StoreSettings,
+        clock: Callable[[], int],
+        new_id: Callable[[], str],
+        budget: MemoryBudget | None = None,
     ) -> Partition:
-        return Partition(self.partition_folder(number), settings, clock, new_id)
+        """Open a partition; those that are given one `budget` share the memory of their open banks."""
+        return Partition(self.partition_folder(number), settings, clock, new_id, budget)
 
     def used_partitions(self) -> list[int]:
         """Partitions that have ever been opened."""

@@ -54,7 +54,6 @@ class OpenBank:
     def __init__(self, record: BankRecord, threshold: int, folder: Path, quarantined: bool = False) -> None:
         self.record = record
         self.seq = 0
-        self.last_used = 0
         self.closed = False
         self.quarantined = quarantined
         self.rests_until = 0.0

@@ -1,4 +1,4 @@
-"""One partition: an LMDB environment, the banks in it, and an LRU of the banks that are open.
+"""One partition: an LMDB environment, the banks in it, and the caches of those that are open.
 
 Writes are functions over an `Applier`, all or nothing each, deduplicated by request id, stamped with the epoch of this
 owner. Reads are snapshots. A bank's caches are loaded when first asked for and dropped, least recently used first,
@@ -18,12 +18,13 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
 import structlog
 
 from recalld.storage import codec, keys
 from recalld.storage.apply import Applier, read_counters
+from recalld.storage.budget import MemoryBudget
 from recalld.storage.changes import BankStored, Delta
 from recalld.storage.environment import DEFAULT_MAP_SIZE, Environment, ReadTxn, WriteTxn
 from recalld.storage.errors import BankNotFound, HomeInUse, Unavailable
@@ -74,7 +75,12 @@ class Partition:
     """An open partition. `clock` gives µs since the epoch, `new_id` UUID strings."""
 
     def __init__(
-        self, folder: Path, settings: StoreSettings, clock: Callable[[], int], new_id: Callable[[], str]
+        self,
+        folder: Path,
+        settings: StoreSettings,
+        clock: Callable[[], int],
+        new_id: Callable[[], str],
+        budget: MemoryBudget | None = None,
     ) -> None:
         self.folder = folder
         self.settings = settings
@@ -95,10 +101,9 @@ class Partition:
         # Every open bank that anyone still holds. One that was dropped for memory but is still being read or saved is
         # taken up again, never loaded beside itself: two of them would write the same vector files.
         self._alive: weakref.WeakValueDictionary[int, OpenBank] = weakref.WeakValueDictionary()
-        self._sizes: dict[int, int] = {}
+        self._budget = MemoryBudget(settings.memory_budget) if budget is None else budget
         self._published = 0
         self._loading: dict[int, _Loading] = {}
-        self._uses = 0
         self.epoch = self.environment.write(_raise_epoch, frees=True)
 
     # -- banks -----------------------------------------------------------------------------------------------------
@@ -169,17 +174,21 @@ class Partition:
         """The bank's caches, loaded once however many ask."""
         while True:
             with self._lock:
-                self._uses += 1
                 bank = self._alive.get(number)
+                taken_up = bank is not None and number not in self._banks
                 if bank is not None:
-                    bank.last_used = self._uses
-                    if number not in self._banks:
-                        self._keep(number, bank)
-                    return bank
+                    self._banks[number] = bank
                 waiting = self._loading.get(number)
-                if waiting is None:
+                if bank is None and waiting is None:
                     loading = self._loading[number] = _Loading()
                     break
+            if bank is not None:
+                if taken_up:
+                    self._hold(number, bank, used=True)
+                else:
+                    self._budget.touch((self, number))
+                return bank
+            assert waiting is not None
             waiting.done.wait()
         try:
             quarantined = self._deaths.count(number) >= DEATHS_BEFORE_QUARANTINE
@@ -192,18 +201,17 @@ class Partition:
                 for delta, seq in loading.pending:
                     if seq > bank.seq:
                         bank.follow(delta, seq)
-                bank.last_used = self._uses
                 del self._loading[number]
                 if bank.closed:
                     raise BankNotFound("The bank was deleted.")
-                self._alive[number] = bank
-                self._keep(number, bank)
+                self._alive[number] = self._banks[number] = bank
         except BaseException:
             with self._lock:
                 self._loading.pop(number, None)
             raise
         finally:
             loading.done.set()
+        self._hold(number, bank, used=True)
         return bank
 
     def _load(self, number: int, quarantined: bool) -> OpenBank:
@@ -212,23 +220,19 @@ class Partition:
             seq, threshold = _read_meta(txn).sequence, self.settings.vector_threshold
             return OpenBank.load(txn, number, seq, threshold, self.folder, quarantined)
 
-    def _keep(self, number: int, bank: OpenBank) -> None:
-        """Count a bank among the open ones, and drop the least recently used beyond the budget; their readers keep
-        what they hold. The caller has the lock."""
-        self._banks[number] = bank
-        self._sizes[number] = bank.nbytes
-        total = sum(self._sizes.values())
-        if total <= self.settings.memory_budget:
-            return
-        for other in sorted(self._banks, key=lambda n: self._banks[n].last_used):
-            if other != number:
-                total -= self._drop(other)
-            if total <= self.settings.memory_budget:
-                return
+    def _hold(self, number: int, bank: OpenBank, used: bool) -> None:
+        """Count a bank in the budget and close what it displaces, in whatever partition; readers keep what they hold.
 
-    def _drop(self, number: int) -> int:
-        self._banks.pop(number, None)
-        return self._sizes.pop(number, 0)
+        The caller holds no lock.
+        """
+        displaced = self._budget.hold((self, number), bank.nbytes, used)
+        for partition, other in cast(list[tuple[Partition, int]], displaced):
+            with partition._lock:
+                partition._banks.pop(other, None)
+        with self._lock:
+            held = self._banks.get(number) is bank
+        if not held:
+            self._budget.release((self, number))
 
     def open_banks(self) -> list[OpenBank]:
         with self._lock:
@@ -327,16 +331,15 @@ class Partition:
                 raise
             if bank.closed:
                 self._forget(delta.bank)
-            else:
-                with self._lock:
-                    if delta.bank in self._banks:
-                        self._keep(delta.bank, bank)
+            elif delta.bank in self._banks:
+                self._hold(delta.bank, bank, used=False)
         self._published = seq
 
     def _forget(self, number: int) -> None:
         with self._lock:
-            self._drop(number)
+            self._banks.pop(number, None)
             self._alive.pop(number, None)
+        self._budget.release((self, number))
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
 
@@ -358,8 +361,10 @@ class Partition:
     def drop_caches(self) -> None:
         """Forget every open bank; the next read loads it again once nobody reads it any more."""
         with self._lock:
+            numbers = list(self._banks)
             self._banks.clear()
-            self._sizes.clear()
+        for number in numbers:
+            self._budget.release((self, number))
 
     def quarantined(self) -> list[int]:
         return self._deaths.quarantined()

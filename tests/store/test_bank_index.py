@@ -8,7 +8,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from recalld.actors.recall.query import RecallQuery
 from recalld.actors.recall.settings import RecallSettings
 from recalld.storage import arrays, bank_index, upkeep
 from recalld.storage import partition as partitions
+from recalld.storage.budget import MemoryBudget
 from recalld.storage.bulk import Maker, load_synthetic, write_units
 from recalld.storage.changes import Embedding, UnitsErased, UnitsReembedded
 from recalld.storage.errors import Unavailable
@@ -39,9 +40,13 @@ SETTINGS = StoreSettings(map_size=1 << 30, reserve=0, vector_threshold=THRESHOLD
 F32 = NDArray[np.float32]
 
 
+def new_ids() -> Callable[[], str]:
+    count = itertools.count()
+    return lambda: f"00000000-0000-4000-8000-{next(count):012d}"
+
+
 def opened(folder: Path, settings: StoreSettings = SETTINGS) -> Partition:
-    ids = itertools.count()
-    return Partition(folder, settings, lambda: NOW, lambda: f"00000000-0000-4000-8000-{next(ids):012d}")
+    return Partition(folder, settings, lambda: NOW, new_ids())
 
 
 @pytest.fixture
@@ -501,6 +506,29 @@ def test_thirty_banks_stay_within_the_memory_budget(tmp_path: Path) -> None:
         assert sum(bank.nbytes for bank in store.open_banks()) <= store.settings.memory_budget
     assert 3 <= len(store.open_banks()) <= 6
     store.close()
+
+
+def test_partitions_that_share_a_budget_leave_all_of_it_to_whoever_needs_it(tmp_path: Path) -> None:
+    probe = opened(tmp_path / "probe")
+    load(probe, 150)
+    size = bank_of(probe).nbytes
+    probe.close()
+    budget = MemoryBudget(int(size * 4.5))
+    first, second = (Partition(tmp_path / name, SETTINGS, lambda: NOW, new_ids(), budget) for name in "pq")
+    for number in range(4):
+        load(first, 150, bank=f"{number}")
+        bank_of(first, f"{number}")
+    assert len(first.open_banks()) == 4, "one partition may use all of it"
+    bank_of(first, "0")
+    load(second, 150)
+    bank_of(second)
+    left = {bank.record.bank_id for bank in first.open_banks()}
+    assert left == {"0", "2", "3"} and len(second.open_banks()) == 1, "the least recently used goes, wherever it is"
+    assert budget.total == sum(bank.nbytes for store in (first, second) for bank in store.open_banks())
+    first.close()
+    assert budget.total == sum(bank.nbytes for bank in second.open_banks())
+    second.close()
+    assert budget.total == 0
 
 
 def die(folder: Path, number: int, step: str) -> None:
