@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,28 @@ from e2e_daemon import Bank, Daemon
 _count = itertools.count(1)
 
 
+_shared: list[Daemon] = []
+
+
 @pytest.fixture(scope="session", params=["inline", pytest.param("ray", marks=pytest.mark.ray)])
 def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     running = Daemon(tmp_path_factory.mktemp(f"e2e-{request.param}") / "home", request.param)
+    _shared.append(running)
     try:
         yield running
     finally:
         running.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """End the shared daemons behind the last test that needs one: what is tested after these wants the machine."""
+    yield
+    here, items = Path(__file__).parent, item.session.items
+    later = (one for one in items[items.index(item) + 1 :] if here in one.path.parents)
+    if not any("daemon" in getattr(one, "fixturenames", ()) for one in later):
+        while _shared:
+            _shared.pop().end()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 from e2e_daemon import Answer, Bank
 
-SECONDS = 4.0
+SECONDS = 3.0
 CLIENTS = 8
 DOCUMENTS = 6
 NAMES = ("Ana", "Ben", "Carla", "Dora", "Emil")

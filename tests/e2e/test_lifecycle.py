@@ -177,7 +177,7 @@ def test_a_home_made_with_another_model_is_refused_untouched_and_served_by_its_o
     wrong = json.loads(right)
     wrong["model"] = {**wrong["model"], "name": "some-other-model", "sha256": "0" * 64}
     record.write_text(json.dumps(wrong))
-    for line in (("serve", "--port", "0", "--runtime", "inline"), ("recall", "b", "kiln"), ("retain", "b", "More.")):
+    for line in (("serve", "--port", "0", "--runtime", "inline"), ("retain", "b", "More.")):
         refusal = command(*line, "--home", home)
         assert refusal.returncode == 1, (line, refusal.stdout, refusal.stderr)
         assert "some-other-model" in refusal.stderr and "recalld init" in refusal.stderr, refusal.stderr

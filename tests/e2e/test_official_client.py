@@ -740,7 +740,7 @@ async def test_operations_are_listed_cancelled_retried_and_deleted(daemon: Daemo
     async with official(daemon) as client, generated(daemon) as api:
         operations = low.OperationsApi(api)
         # Long enough to be still running when the next call comes.
-        text = "\n\n".join(long_text(changed) for changed in range(3))
+        text = "\n\n".join(long_text(changed) for changed in range(2))
         begun = await client.aretain(bank.id, text, document_id="long", retain_async=True)
         cancelled = await operations.cancel_operation(bank.id, begun.operation_id)
         assert (cancelled.success, cancelled.operation_id) == (True, begun.operation_id)
