@@ -146,7 +146,7 @@ class Settings:
     gzip_min_size: int = _row(
         1024, "Answers larger than this many bytes are compressed; negative switches it off.", alias="GZIP_MIN_SIZE"
     )
-    shutdown_grace: float = _row(2.0, "Seconds that running requests get after a stop signal.", minimum=0, maximum=60)
+    shutdown_grace: float = _row(1.5, "Seconds that running requests get after a stop signal.", minimum=0, maximum=60)
 
     # Logs
     log_level: str = _row(
