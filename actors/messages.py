@@ -346,7 +346,10 @@ class SubmitOperations:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class ClaimOperations:
-    """Hand out up to `limit` due operations, waiting up to `wait` seconds for one. Answer: a tuple of `Claimed`."""
+    """Hand out up to `limit` due operations, waiting up to `wait` seconds for one. Answer: a tuple of `Claimed`.
+
+    With `limit` 0 it only waits until there is one.
+    """
 
     limit: int
     now: int

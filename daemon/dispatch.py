@@ -124,24 +124,29 @@ class Dispatcher:
 
     async def _serve(self, shard: str) -> None:
         while True:
-            await self._slots.acquire()
+            claimed: Sequence[messages.Claimed] = ()
             try:
-                request = messages.ClaimOperations(1, self._clock(), CLAIM_WAIT)
-                claimed = await self._shards.call_named(shard, request, CLAIM_WAIT + 30.0)
+                # Waiting for work takes no slot: with many shards, idle ones would keep the busy from theirs.
+                await self._claim(shard, 0, CLAIM_WAIT)
+                await self._slots.acquire()
+                try:
+                    claimed = await self._claim(shard, 1, 0.0)
+                finally:
+                    if not claimed:
+                        self._slots.release()
             except RecalldError as error:
-                self._slots.release()
                 log.debug("no operation could be claimed", shard=shard, error=error.code)
                 await asyncio.sleep(1.0)
                 continue
-            except BaseException:
-                self._slots.release()
-                raise
-            if not claimed:
-                self._slots.release()
-                continue
-            task = asyncio.create_task(self._run(shard, claimed[0]))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            if claimed:
+                task = asyncio.create_task(self._run(shard, claimed[0]))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+
+    async def _claim(self, shard: str, limit: int, wait: float) -> Sequence[messages.Claimed]:
+        request = messages.ClaimOperations(limit, self._clock(), wait)
+        claimed: Sequence[messages.Claimed] = await self._shards.call_named(shard, request, wait + 30.0)
+        return claimed
 
     async def _run(self, shard: str, claimed: messages.Claimed) -> None:
         try:

@@ -277,6 +277,19 @@ async def test_a_poison_item_never_blocks_the_next(service: MemoryService, monke
     assert sorted(await texts(service, "b")) == sorted(["after", *(f"good {i}" for i in range(8))])
 
 
+async def test_idle_shards_keep_no_slot_from_a_busy_one(tmp_path: Path) -> None:
+    """More shards than slots: work starts at once wherever it is."""
+    service = await opened(tmp_path / "home", **{**FAST, "operations_slots": 1, "shards": 4})
+    try:
+        await asyncio.sleep(0.2)
+        started = asyncio.get_running_loop().time()
+        for bank in "abcdefgh":  # on several shards
+            await ended(service, bank, await queue(service, bank, item(f"fact of {bank}")))
+        assert asyncio.get_running_loop().time() - started < 8
+    finally:
+        await service.close()
+
+
 async def test_a_cancelled_operation_stores_nothing_and_a_retry_does(service: MemoryService) -> None:
     outage = Outage(service, -1)
     wanted = await queue(service, "b", item("on second thought"))
