@@ -347,8 +347,8 @@ class Shard:
                 run = partial(tend, partition, TEND_SECONDS)
                 try:
                     left |= await asyncio.get_running_loop().run_in_executor(self._upkeep, run)
-                except RecalldError as error:
-                    log.warning("upkeep of a partition failed", error=str(error))
+                except Exception:  # whatever it was, the other partitions and the next round go on
+                    log.exception("upkeep of a partition failed", partition=partition.folder.name)
             await asyncio.sleep(TEND_SECONDS if left else SWEEP_SECONDS)
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
