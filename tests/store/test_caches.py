@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -34,6 +35,7 @@ from recalld.storage.vector_rows import pack_tokens, pack_vectors
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord")
 TAGS = ("red", "green", "blue")
 NAMES = ("Ann", "Bob", "Cho")
+EXAMPLES = 400 if os.environ.get("RECALLD_SOAK") else 25
 PLAIN = (
     "network",
     "document",
@@ -358,7 +360,7 @@ def caches(snap: Snapshot) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(st.one_of(ADD, ADD, SOME, SOME, BULK), min_size=1, max_size=14))
 def test_caches_that_followed_equal_caches_reloaded_and_a_plain_model(steps: list[dict[str, Any]]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="caches-"))
