@@ -197,14 +197,18 @@ class Partition:
             else:
                 with self.in_hand(number, "open"):
                     bank = self._load(number, quarantined)
-            with self._lock:
-                for delta, seq in loading.pending:
+            while True:
+                with self._lock:
+                    missed, loading.pending = loading.pending, []
+                    if not missed:
+                        del self._loading[number]
+                        if bank.closed:
+                            raise BankNotFound("The bank was deleted.")
+                        self._alive[number] = self._banks[number] = bank
+                        break
+                for delta, seq in missed:
                     if seq > bank.seq:
                         bank.follow(delta, seq)
-                del self._loading[number]
-                if bank.closed:
-                    raise BankNotFound("The bank was deleted.")
-                self._alive[number] = self._banks[number] = bank
         except BaseException:
             with self._lock:
                 self._loading.pop(number, None)
