@@ -6,6 +6,7 @@ Small and with wide bounds by default, since the machine may be busy; full size 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from flight_service import item, opened, retain
 
+from recalld.daemon.lifecycle import SWITCH_SECONDS
 from recalld.daemon.service import MemoryService
 
 CLIENTS = 16
@@ -24,9 +26,12 @@ FIRST_DAY = datetime(2020, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 async def service(tmp_path: Path) -> AsyncIterator[MemoryService]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)  # as the daemon does
     running = await opened(tmp_path / "home")
     yield running
     await running.close()
+    sys.setswitchinterval(before)
 
 
 def text_of(number: int) -> str:

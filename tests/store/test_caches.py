@@ -360,7 +360,7 @@ def caches(snap: Snapshot) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.one_of(ADD, ADD, SOME, SOME, BULK), min_size=1, max_size=14))
 def test_caches_that_followed_equal_caches_reloaded_and_a_plain_model(steps: list[dict[str, Any]]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="caches-"))
