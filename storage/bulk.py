@@ -1,6 +1,6 @@
 """Made-up banks of any size, written through the normal path: for benchmarks and tests of large banks.
 
-Vectors stand in clusters; words follow a Zipf law without its head, as stop words are not indexed, beside the name of
+Vectors stand in clusters, half of a document's in one of them; words follow a Zipf law without its head, as stop words are not indexed, beside the name of
 one of two speakers, so that a query of a name and five words meets as many postings as questions about real chats do
 (measured: the terms of a question together are held by 0.85 times as many units as a bank has, most of that the
 speaker's name). Each twenty units are a document. Everything follows from the seed: two runs make the same bank.
@@ -35,6 +35,7 @@ _ZIPF_SLOPE, _ZIPF_HEAD = 1.2, 30
 _NAMES = 2_000
 _TOKENS = (12, 38)
 _NOISE = 0.6
+_ON_TOPIC = 0.5
 _MINUTE = 60_000_000
 
 Progress = Callable[[int], None]
@@ -73,7 +74,8 @@ class Maker:
 
     def batch(self, number: int, count: int) -> list[PreparedUnit]:
         rng = np.random.default_rng((self.seed, number))
-        near = rng.integers(0, len(self.centres), count)
+        topics = np.repeat(rng.integers(0, len(self.centres), count // A_DOCUMENT + 1), A_DOCUMENT)[:count]
+        near = np.where(rng.random(count) < _ON_TOPIC, topics, rng.integers(0, len(self.centres), count))
         noise = unit_rows(rng.normal(size=(count, self.centres.shape[1])).astype(np.float32))
         codes, scales = quantise(unit_rows(self.centres[near] + np.float32(_NOISE) * noise))
         words = np.searchsorted(self._shares, rng.random((count, _WORDS))).clip(max=_VOCABULARY - 1)
