@@ -1,9 +1,10 @@
 """Made-up banks of any size, written through the normal path: for benchmarks and tests of large banks.
 
-Vectors stand in clusters, half of a document's in one of them; words follow a Zipf law without its head, as stop words are not indexed, beside the name of
-one of two speakers, so that a query of a name and five words meets as many postings as questions about real chats do
-(measured: the terms of a question together are held by 0.85 times as many units as a bank has, most of that the
-speaker's name). Each twenty units are a document. Everything follows from the seed: two runs make the same bank.
+Vectors stand in clusters, half of a document's in one of them. Words follow a Zipf law without its head, as stop words
+are not indexed, beside the name of one of two speakers, so that a query of a name and five words meets as many
+postings as questions about real chats do (measured: the terms of a question together are held by 0.85 times as many
+units as a bank has, most of that the speaker's name). Each twenty units are a document. Everything follows from the
+seed: two runs make the same bank.
 """
 
 from __future__ import annotations
