@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ class BankView:
     tokens: TokenRows
     speakers: dict[str, int]
     labels: dict[int, tuple[str, str]]
+    derived: dict[str, Any] = field(default_factory=dict)
+    """What snapshots computed from the columns, for the others of the same commit."""
 
 
 class OpenBank:

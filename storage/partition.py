@@ -154,7 +154,15 @@ class Partition:
         view = bank.view()
         with self.environment.read() as txn:
             yield Snapshot(
-                txn, view.record, view.seq, view.columns, view.index, view.tokens, view.speakers, view.labels
+                txn,
+                view.record,
+                view.seq,
+                view.columns,
+                view.index,
+                view.tokens,
+                view.speakers,
+                view.labels,
+                view.derived,
             )
 
     @contextmanager

@@ -46,6 +46,7 @@ class Snapshot:
         tokens: TokenRows,
         speakers: Mapping[str, int],
         labels: dict[int, tuple[str, str]] | None = None,
+        derived: dict[str, Any] | None = None,
     ) -> None:
         self.txn = txn
         self.record = record
@@ -57,6 +58,7 @@ class Snapshot:
         self._tokens = tokens
         self._speakers = speakers
         self._labels = {} if labels is None else labels
+        self._derived = {} if derived is None else derived
         self._entities: dict[int, BitMap] = {}
 
     @property
@@ -96,6 +98,22 @@ class Snapshot:
             end = int(np.searchsorted(uids, self.n))
             return uids[:end], freqs[:end]
         return uids, freqs
+
+    def thread_lengths(self) -> NDArray[np.float64]:
+        """Analysed terms of the live units of each thread, by its number; 0 for thread 0. Do not write to it.
+
+        Counted once for all snapshots of a commit: a pass over all units.
+        """
+        found = self._derived.get("thread_lengths")
+        if found is None:
+            columns = self.columns
+            # Floats, because bincount casts whole numbers itself, four times slower.
+            found = np.bincount(columns.thread, weights=columns.length.astype(np.float32) * columns.live, minlength=1)
+            found[0] = 0.0
+            found.flags.writeable = False
+            self._derived["thread_lengths"] = found
+        lengths: NDArray[np.float64] = found
+        return lengths
 
     def token_df(self, token_ids: Sequence[int]) -> NDArray[np.uint32]:
         """Units that hold each token."""

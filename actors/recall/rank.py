@@ -78,7 +78,7 @@ def features(
         cosine=np.maximum(snap.cosine(uids, vector), 0.0).astype(np.float32),
         keyword=bm25,
         window_keyword=_peaked(bm25 + beside[0] + beside[1]),
-        thread_keyword=_thread_keyword(columns, uids, keyword.terms, allowed, settings),
+        thread_keyword=_thread_keyword(snap, uids, keyword.terms, allowed, settings),
         speaker=np.isin(columns.speaker[uids], np.asarray(speakers, np.int64)).astype(np.float32)
         if len(speakers)
         else np.zeros(len(uids), np.float32),
@@ -96,16 +96,20 @@ def _peaked(scores: Floats) -> Floats:
 
 
 def _thread_keyword(
-    columns: Columns, uids: Ints, terms: Sequence[Term], allowed: Bools, settings: RecallSettings
+    snap: Snapshot, uids: Ints, terms: Sequence[Term], allowed: Bools, settings: RecallSettings
 ) -> Floats:
     """BM25 of each candidate's whole thread, peak 1, made from the units' own postings; 0 for a unit without thread."""
     if not terms:
         return np.zeros(len(uids), np.float32)
+    columns = snap.columns
     threads = columns.thread
-    size = int(threads.max()) + 1
-    # bincount casts whole numbers itself, four times slower.
-    length = np.bincount(threads, weights=columns.length.astype(np.float32) * allowed, minlength=size)
-    length[0] = 0.0
+    if allowed is columns.live:
+        length = snap.thread_lengths()
+    else:
+        # Floats, because bincount casts whole numbers itself, four times slower.
+        length = np.bincount(threads, weights=columns.length.astype(np.float32) * allowed, minlength=1)
+        length[0] = 0.0
+    size = len(length)
     count = int(np.count_nonzero(length))
     if count == 0:
         return np.zeros(len(uids), np.float32)

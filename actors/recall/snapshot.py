@@ -112,6 +112,9 @@ class Snapshot(Protocol):
     def postings(self, term: str) -> tuple[AnyInts, AnyInts]:
         """uids ascending and frequencies; dead uids may be among them."""
 
+    def thread_lengths(self) -> AnyInts:
+        """Analysed terms of the live units of each thread, by its number; 0 for thread 0."""
+
     def token_df(self, token_ids: Sequence[int]) -> AnyInts:
         """Number of units that contain each token."""
 

@@ -66,6 +66,12 @@ class MemorySnapshot:
         found = found[np.argsort(-best[found], kind="stable")]
         return found, best[found]
 
+    def thread_lengths(self):  # type: ignore[no-untyped-def]
+        lengths = np.zeros(int(self.columns.thread.max(initial=0)) + 1)
+        for thread, length, live in zip(self.columns.thread, self.columns.length, self.columns.live, strict=True):
+            lengths[thread] += float(length) if live and thread else 0.0
+        return lengths
+
     def cosine(self, uids, query):  # type: ignore[no-untyped-def]
         if len(self.row_uid) == self.n:
             return self.vectors[uids] @ query
