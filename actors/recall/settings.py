@@ -37,8 +37,10 @@ class RecallSettings:
     budget_mid: int = 300
     budget_high: int = 1000
 
-    # Semantic arm.
-    semantic_floor: float = 0.3
+    # Semantic arm. A floor belongs to the model: with the default one the cosine between a loose paraphrase and the one
+    # sentence it paraphrases in a long chunk lies below .3, though no other text comes near it. No floor finds 9 of 10
+    # such sentences first where .3 finds 1, and costs chat nothing.
+    semantic_floor: float = 0.0
 
     # Keyword arm: BM25, and how many terms of a long query are looked at and kept.
     bm25_k1: float = 1.2
