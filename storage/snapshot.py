@@ -104,15 +104,16 @@ class Snapshot:
 
         Counted once for all snapshots of a commit: a pass over all units.
         """
-        found = self._derived.get("thread_lengths")
-        if found is None:
-            columns = self.columns
-            # Floats, because bincount casts whole numbers itself, four times slower.
-            found = np.bincount(columns.thread, weights=columns.length.astype(np.float32) * columns.live, minlength=1)
-            found[0] = 0.0
-            found.flags.writeable = False
-            self._derived["thread_lengths"] = found
-        lengths: NDArray[np.float64] = found
+        held: NDArray[np.float64] | None = self._derived.get("thread_lengths")
+        if held is not None:
+            return held
+        columns = self.columns
+        # Floats, because bincount casts whole numbers itself, four times slower.
+        weights = columns.length.astype(np.float32) * columns.live
+        lengths: NDArray[Any] = np.bincount(columns.thread, weights=weights, minlength=1)
+        lengths[0] = 0.0
+        lengths.flags.writeable = False
+        self._derived["thread_lengths"] = lengths
         return lengths
 
     def token_df(self, token_ids: Sequence[int]) -> NDArray[np.uint32]:
