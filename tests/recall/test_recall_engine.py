@@ -315,7 +315,7 @@ def test_why_not_names_the_gate_that_dropped_a_unit() -> None:
     assert gate("tagged", tags=("y",)) == "tags"
     assert gate("opinion", types=(0,)) == "network"
     assert gate("past", valid_at=9) == "valid_at"
-    assert gate("far") == "no arm"
+    assert gate("far", min_scores={"semantic": 0.3}) == "no arm"
     assert gate("tagged", min_scores={"final": 2.0}) == "min_scores"
 
 
