@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from store_units import NOW, add, open_partition, prepared, vector
+from store_units import NOW, Ids, add, open_partition, prepared, vector
 
 from recalld.storage import keys
 from recalld.storage.apply import Applier
@@ -135,7 +135,8 @@ class Play:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.partition = open_partition(folder)
+        self.ids = Ids()  # one for all openings: ids are never given twice
+        self.partition = open_partition(folder, new_id=self.ids)
         self.model = Model()
         self.made = 0
         self.partition.write("t", "b", lambda applier: add(applier, []), create=True)
@@ -157,7 +158,7 @@ class Play:
             self.add([{**plain, "tokens": [1], "links": [], "prev": i} for i in range(step["count"])], True)
         elif step["op"] == "reopen":
             self.partition.close()
-            self.partition = open_partition(self.folder)
+            self.partition = open_partition(self.folder, new_id=self.ids)
         else:
             self.change(step)
         with self.partition.read("t", "b"):
