@@ -334,7 +334,8 @@ class NewOperation:
 class SubmitOperations:
     """Store operations durably, in one commit. Answer: {"created": bool}: an id that is stored already changes nothing.
 
-    Raises `OperationIdTaken` when the id names an operation of another bank or kind.
+    It may hold several parents with their children: all are stored, or none. Raises `OperationIdTaken` when an id names
+    an operation of another bank or kind.
     """
 
     tenant: str

@@ -58,6 +58,21 @@ def split_items(items: Sequence[RetainItem], tokens: int) -> list[list[RetainIte
     return parts
 
 
+def by_strategy(items: Sequence[RetainItem]) -> list[list[RetainItem]]:
+    """Items by the strategy they are read under, in order of first mention.
+
+    A document is one write, so all its items go where its first one goes, as they do in a synchronous retain.
+    """
+    of_document: dict[str, str | None] = {}
+    groups: dict[str | None, list[RetainItem]] = {}
+    for item in items:
+        strategy = item.strategy
+        if item.document_id is not None:
+            strategy = of_document.setdefault(item.document_id, strategy)
+        groups.setdefault(strategy, []).append(item)
+    return list(groups.values())
+
+
 def new_operations(parent: str, items: Sequence[RetainItem], tokens: int) -> tuple[messages.NewOperation, ...]:
     """A parent and its children. Children's ids follow from the parent's, so a repeated call makes the same ones."""
     parts = split_items(items, tokens)

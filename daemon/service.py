@@ -22,7 +22,7 @@ from recalld.actors.recall.dates import detect_window
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
 from recalld.actors.runtime import ActorRef
 from recalld.daemon import archive, bank_profile, bank_settings
-from recalld.daemon.dispatch import Dispatcher, new_operations
+from recalld.daemon.dispatch import Dispatcher, by_strategy, new_operations
 from recalld.daemon.wire.recall_input import RecallInput
 from recalld.storage.analysis import query_terms
 from recalld.storage.errors import (
@@ -143,22 +143,18 @@ class MemoryService:
                 await asyncio.sleep(0.1)
 
     async def _submit(self, tenant: str, bank_id: str, items: list[RetainItem], operation_id: str | None) -> list[str]:
-        """Store an operation for each strategy the items name; their ids, in order of first mention."""
-        by_strategy: dict[str | None, list[RetainItem]] = {}
-        for item in items:
-            by_strategy.setdefault(item.strategy, []).append(item)
-        if operation_id is not None and len(by_strategy) > 1:
-            raise BadRequest("operation_id cannot be given when the items name several strategies.")
+        """Store an operation for each strategy the items name, in one write; their ids, in order of first mention."""
         if operation_id is not None:
+            if len({item.strategy for item in items}) > 1:
+                raise BadRequest("operation_id cannot be given when the items name several strategies.")
             await self._check_own(tenant, bank_id, operation_id)
-        ids = []
-        for group in by_strategy.values():
+        ids, operations = [], []
+        for group in by_strategy(items):
             parent = operation_id or self._new_id()
-            operations = new_operations(parent, group, self.settings.retain_batch_tokens)
-            await self.shards.call(
-                tenant, bank_id, messages.SubmitOperations(tenant, bank_id, self._clock(), operations)
-            )
             ids.append(parent)
+            operations += new_operations(parent, group, self.settings.retain_batch_tokens)
+        request = messages.SubmitOperations(tenant, bank_id, self._clock(), tuple(operations))
+        await self.shards.call(tenant, bank_id, request)
         return ids
 
     async def _check_own(self, tenant: str, bank_id: str, operation_id: str) -> None:
