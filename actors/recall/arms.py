@@ -81,6 +81,15 @@ def keyword(
     return Keyword(Hits(touched[best], scores[best]), dense, chosen)
 
 
+def distinct(numbers: Ints) -> Ints:
+    """The numbers ascending, each once. `np.unique` hashes them first and takes four times as long."""
+    ordered = np.sort(numbers)
+    fresh = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
+    once: Ints = ordered[fresh]
+    return once
+
+
 def top(scores: Floats, k: int) -> Ints:
     """Indices of the k greatest scores, best first; equal scores keep their order."""
     if len(scores) > k:

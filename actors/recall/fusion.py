@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recalld.actors.recall.arms import Hits
+from recalld.actors.recall.arms import Hits, distinct
 from recalld.actors.recall.snapshot import AnyInts, Bools, Columns, Floats, Ints
 
 
@@ -25,10 +25,10 @@ def fuse(arms: Mapping[str, Hits], k: int, weights: Mapping[str, float] | None =
         return Fused(np.empty(0, np.int64), np.empty(0, np.float32))
     uids = np.concatenate([found for found, _ in lists])
     shares = np.concatenate([weight / (k + np.arange(1, len(found) + 1)) for found, weight in lists])
-    distinct, at = np.unique(uids, return_inverse=True)
-    scores = np.bincount(at, weights=shares, minlength=len(distinct)).astype(np.float32)
+    once, at = np.unique(uids, return_inverse=True)
+    scores = np.bincount(at, weights=shares, minlength=len(once)).astype(np.float32)
     order = np.argsort(-scores, kind="stable")
-    return Fused(distinct[order], scores[order])
+    return Fused(once[order], scores[order])
 
 
 def candidates(fused: Fused, columns: Columns, allowed: Bools, limit: int, heads: int) -> Ints:
@@ -37,7 +37,7 @@ def candidates(fused: Fused, columns: Columns, allowed: Bools, limit: int, heads
     kept = fused.uids[:limit]
     near = around(columns, kept[:heads])
     near = near[near >= 0]
-    return np.unique(np.concatenate([kept, near[allowed[near]]]))
+    return distinct(np.concatenate([kept, near[allowed[near]]]))
 
 
 def around(columns: Columns, uids: AnyInts) -> Ints:

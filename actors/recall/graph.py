@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recalld.actors.recall.arms import Hits, top
+from recalld.actors.recall.arms import Hits, distinct, top
 from recalld.actors.recall.fusion import step
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.recall.snapshot import AnyInts, Bools, Floats, Ints, Snapshot
@@ -101,12 +101,12 @@ def graph(snap: Snapshot, seeds: Hits, k: int, allowed: Bools, settings: RecallS
             visits += _visits(hop, steps, reach, keep)
         targets = steps.targets[keep]
         np.maximum.at(activation, targets, reach[keep])
-        raised = np.unique(targets)
+        raised = distinct(targets)
         reached.append(raised)
         frontier = raised[top(activation[raised], settings.graph_frontier)]
         if len(frontier) == 0:
             break
-    uids = np.unique(np.concatenate(reached))
+    uids = distinct(np.concatenate(reached))
     uids = uids[top(activation[uids], k)]
     return Graph(Hits(uids, activation[uids]), start, visits)
 

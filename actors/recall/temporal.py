@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recalld.actors.recall.arms import Hits, top
+from recalld.actors.recall.arms import Hits, distinct, top
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.recall.snapshot import AnyInts, Bools, Columns, Floats, Ints, Snapshot
 from recalld.storage.records import UNKNOWN
@@ -63,7 +63,7 @@ def temporal(
         if others:
             known = np.concatenate(others)
             closest = uids[top(closeness(snap.columns, uids, window)[0], k)]
-            uids = np.unique(np.concatenate([known[inside[known]], closest]))
+            uids = distinct(np.concatenate([known[inside[known]], closest]))
         else:
             uids = snap.semantic(vector, k, inside, floor)[0].astype(np.int64)
             uids = uids[inside[uids]]
