@@ -183,11 +183,9 @@ class HnswIndex:
     ) -> None:
         self._begin(dim, model, folder, exact_rows, None)
         if rows is not None:
-            owners = rows.owners()
-            live = np.flatnonzero(owners != DEAD)
-            for at in range(0, len(live), 4096):
-                part = live[at : at + 4096]
-                self.rows.extend(owners[part], rows.matrix()[part])
+            at = 0
+            while at < len(rows):
+                at = _copy_rows(rows, self.rows, at, at + 4096)
 
     def _begin(self, dim: int, model: str, folder: Path | None, exact_rows: int, graph: _Graph | None) -> None:
         self.dim, self.model, self.seq, self.folder = dim, model, 0, folder
@@ -337,8 +335,12 @@ class HnswIndex:
                 self._step_rebuild()
 
     def scrub(self) -> None:
-        """Overwrite what lies in the matrix file without belonging to a unit. Save afterwards."""
+        """Overwrite what lies in the matrix file without belonging to a unit. Save afterwards.
+
+        A compaction under way is dropped: it copied rows that have died since. The save removes its file.
+        """
         with self._background, self._writing:
+            self._rebuild = None
             self._graph.rows.scrub()
 
     def _step(self) -> bool:
@@ -387,23 +389,15 @@ class HnswIndex:
             return
         total = len(old)
         if rebuild.copied < total - 256:
-            self._copy(rebuild, old, rebuild.copied + 1024)
+            rebuild.copied = _copy_rows(old, new.rows, rebuild.copied, rebuild.copied + 1024)
             return
         with self._writing:
-            self._copy(rebuild, old, len(old))
+            rebuild.copied = _copy_rows(old, new.rows, rebuild.copied, len(old))
             for uid in rebuild.removed:
                 if not old.holds(uid):
                     new.rows.remove(uid)
             self._marks = deque(np.flatnonzero(new.rows.owners(new.done) == DEAD).tolist())
             self._graph, self._rebuild, self._unsaved_swap = new, None, True
-
-    def _copy(self, rebuild: _Rebuild, old: VectorRows, until: int) -> None:
-        until = min(until, len(old))
-        owners = old.owners(until)[rebuild.copied :]
-        live = np.flatnonzero(owners != DEAD)
-        # Rows that moved while this ran come again later, and then replace what was copied first.
-        rebuild.graph.rows.extend(owners[live], old.matrix(until)[rebuild.copied + live])
-        rebuild.copied = until
 
     def _new_rows(self) -> VectorRows:
         if self.folder is None:
@@ -456,6 +450,22 @@ class HnswIndex:
         with self._background, self._writing:
             self._rebuild = None  # searches in flight keep the old rows alive
             self._graph = _Graph(VectorRows(self.dim), _new_graph(self.dim, 0))
+
+
+def _copy_rows(old: VectorRows, new: VectorRows, first: int, last: int) -> int:
+    """Give `new` the living rows of `old` from row `first` on to about `last`; where to go on.
+
+    A unit's rows go together: what is given to a unit replaces all it had. Rows that move while this runs come again
+    later, and then replace what was copied first.
+    """
+    owners = old.owners()
+    last = min(last, len(owners))
+    while 0 < last < len(owners) and owners[last] != DEAD and owners[last] == owners[last - 1]:
+        last += 1
+    found = owners[first:last].copy()  # rows die meanwhile
+    live = np.flatnonzero(found != DEAD)
+    new.extend(found[live], old.matrix(last)[first + live])
+    return last
 
 
 def _worn(graph: _Graph) -> bool:

@@ -475,6 +475,42 @@ def test_a_large_bank_is_made_from_the_rows_of_a_small_one(tmp_path: Path) -> No
     assert recall_of(large, rows[alive], alive, 20) >= 0.95
 
 
+def test_a_unit_of_several_rows_keeps_them_all_when_rows_are_copied(tmp_path: Path) -> None:
+    rows, uids = clustered(6000, 15), np.repeat(np.arange(2000), 3)  # no piece of copying ends where a unit does
+    index = HnswIndex(DIM, MODEL, tmp_path / "large", exact_rows=0)
+    index.add(uids, rows)
+    settle(Hnsw(), index)
+    index.compact()
+    small = ExactIndex(DIM, MODEL)
+    small.add(uids, rows)
+    promoted = HnswIndex(DIM, MODEL, tmp_path / "promoted", rows=small.rows)
+    for copied in (index, promoted):
+        owners, kept = copied.rows.of(np.arange(2000))
+        assert np.array_equal(owners, uids) and np.array_equal(kept, rows)
+    settle(Hnsw(), index)
+    found = sum(index.search(rows[row], 1)[0].tolist() == [row // 3] for row in range(1000, 1060))
+    assert found >= 58
+
+
+def test_a_compaction_under_way_keeps_nothing_of_what_is_scrubbed(tmp_path: Path) -> None:
+    rows = clustered(3000, 16)
+    index = HnswIndex(DIM, MODEL, tmp_path, exact_rows=0)
+    index.add(np.arange(3000), rows)
+    settle(Hnsw(), index)
+    index.remove(np.arange(1200))
+    victim = 1250
+    while index._rebuild is None or not index._rebuild.graph.rows.holds(victim):
+        index._step()
+    index.remove(np.array([victim]))
+    for again in range(2):
+        index.scrub()
+        index.save(tmp_path, 1 + again)
+        assert not [path.name for path in tmp_path.iterdir() if rows[victim].tobytes() in path.read_bytes()]
+        settle(Hnsw(), index)
+    assert index.search(rows[1400], 1)[0].tolist() == [1400] and len(list(tmp_path.glob("rows.*"))) <= 2
+    assert victim not in index.search(rows[victim], 50)[0]
+
+
 def test_matrix_of_a_large_bank_is_not_anonymous_memory(tmp_path: Path) -> None:
     rows = clustered(2000, 19)
     mapped = HnswIndex(DIM, MODEL, tmp_path)
