@@ -53,6 +53,8 @@ class RetainJob:
     defaults: dict[str, Any]
     provider: str = "local"
     operation_id: str | None = None
+    seconds: float = 3600.0
+    """How long it may take from when the worker gets it; nobody waits for it after that."""
 
 
 @message(1)
@@ -136,13 +138,17 @@ class RetainPlan:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class ChunkWrite:
-    """A chunk of the document's new state: kept from `keep` (its old index), or new with text and units by id."""
+    """A chunk of the document's new state: kept from `keep` (its old index), or new with text and units by id.
+
+    `tags` are new ones for the units of a kept chunk; None leaves them theirs.
+    """
 
     digest: str
     glue: str = ""
     text: str = ""
     keep: int | None = None
     units: tuple[str, ...] = ()
+    tags: tuple[str, ...] | None = None
 
 
 @message(1)
@@ -349,18 +355,31 @@ class SubmitOperations:
 class ClaimOperations:
     """Hand out up to `limit` due operations, waiting up to `wait` seconds for one. Answer: a tuple of `Claimed`.
 
-    With `limit` 0 it only waits until there is one.
+    With `limit` 0 it only waits until there is one. What cannot be claimed within `patience` seconds stays pending:
+    the claimer has given up by then.
     """
 
     limit: int
     now: int
     wait: float = 0.0
+    patience: float = 20.0
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class KeepOperations:
+    """Claimer to shard, every few seconds: these operations are still worked on. Answer: {}.
+
+    One that is not named for a while goes back to pending: its claim was never heard of, or its claimer is gone.
+    """
+
+    ids: tuple[str, ...]
 
 
 @message(1)
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An operation in the claimer's hand: `processing` until it is finished or its shard restarts."""
+    """An operation in the claimer's hand: `processing` until it is finished or no longer kept, or its shard restarts."""
 
     tenant: str
     bank_id: str

@@ -148,7 +148,8 @@ class MemoryService:
             if len({item.strategy for item in items}) > 1:
                 raise BadRequest("operation_id cannot be given when the items name several strategies.")
             await self._check_own(tenant, bank_id, operation_id)
-        ids, operations = [], []
+        ids: list[str] = []
+        operations: list[messages.NewOperation] = []
         for group in by_strategy(items):
             parent = operation_id or self._new_id()
             ids.append(parent)

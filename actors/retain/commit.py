@@ -176,9 +176,9 @@ def _write_document(
         applier.apply(UnitsRelinked(relinked, write.now))
     if moved:
         applier.apply(UnitsMoved(moved, write.now))
-    staying = tuple(uid for index in kept for uid in old[index].uids)
-    if staying and stored is not None and stored.tags != document.tags:
-        applier.apply(UnitsRetagged(staying, document.tags, write.now))
+    for chunk in document.chunks:
+        if chunk.keep is not None and chunk.tags is not None:
+            applier.apply(UnitsRetagged(old[chunk.keep].uids, chunk.tags, write.now))
     return new
 
 

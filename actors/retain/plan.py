@@ -8,6 +8,7 @@ may see. Late chunking: Günther et al., "Late Chunking", arXiv 2409.04701.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -65,13 +66,17 @@ class DocumentDraft:
 
 @dataclass(frozen=True, slots=True)
 class DraftChunk:
-    """One chunk of the new text. `kept` is the stored chunk with the same text, whose units stay."""
+    """One chunk of the new text. `kept` is the stored chunk with the same text, whose units stay.
+
+    Kept units carry the tags of the item; `retagged` says that those are not the ones they had.
+    """
 
     text: str
     digest: str
     glue: str
     item: RetainItem
     kept: StoredChunk | None = None
+    retagged: bool = False
 
 
 def digest(text: str) -> str:
@@ -103,7 +108,7 @@ def group(items: Sequence[RetainItem], new_ids: Iterator[str]) -> list[DocumentD
 def lay_out(draft: DocumentDraft, state: DocumentState, size: int, structured_size: int | None) -> None:
     """Fill in `draft.chunks`: the items' texts cut, and matched with stored chunks of the same text in order."""
     items = draft.items
-    if draft.append and state.text is not None and _is_array(state.text) and _is_array(items[0].content):
+    if draft.append and state.text is not None and _mergeable(state.text, items, state.tags):
         merged = _merge_arrays([state.text, *(item.content for item in items)])
         items = [replace(items[-1], content=merged)]
         draft.merged = True
@@ -123,7 +128,11 @@ def lay_out(draft: DocumentDraft, state: DocumentState, size: int, structured_si
     for text, glue, item in pieces:
         name = digest(text)
         same = stored.get(name)
-        draft.chunks.append(DraftChunk(text, name, glue, item, same.pop(0) if same else None))
+        kept = same.pop(0) if same else None
+        retagged = kept is not None and any(_tags(unit.tags) != _tags(item.tags) for unit in kept.units)
+        if kept is not None and retagged:
+            kept = replace(kept, units=tuple(replace(unit, tags=_tags(item.tags)) for unit in kept.units))
+        draft.chunks.append(DraftChunk(text, name, glue, item, kept, retagged))
 
 
 def places(
@@ -149,11 +158,12 @@ def places(
 
 
 def _same_readers(a: StoredUnit | NewFact, b: StoredUnit | NewFact) -> bool:
-    return _tags(a) == _tags(b) and _trust(a) == _trust(b)
+    return _tags(a.tags) == _tags(b.tags) and _trust(a) == _trust(b)
 
 
-def _tags(unit: StoredUnit | NewFact) -> tuple[str, ...]:
-    return tuple(sorted(set(unit.tags)))
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags as units store them."""
+    return tuple(sorted(set(tags)))
 
 
 def _trust(unit: StoredUnit | NewFact) -> str:
@@ -170,7 +180,12 @@ def chunk_writes(draft: DocumentDraft, facts: Sequence[NewFact]) -> tuple[ChunkW
     for fact in facts:
         ids.setdefault(fact.chunk, []).append(fact.id)
     return tuple(
-        ChunkWrite(chunk.digest, chunk.glue, keep=chunk.kept.index)
+        ChunkWrite(
+            chunk.digest,
+            chunk.glue,
+            keep=chunk.kept.index,
+            tags=_tags(chunk.item.tags) if chunk.retagged else None,
+        )
         if chunk.kept
         else ChunkWrite(chunk.digest, chunk.glue, chunk.text, units=tuple(ids.get(index, ())))
         for index, chunk in enumerate(draft.chunks)
@@ -182,9 +197,20 @@ def day(instant: int | None) -> str:
     return "" if instant is None else (_EPOCH + timedelta(microseconds=instant)).strftime("%Y-%m-%d")
 
 
+def _mergeable(text: str, items: Sequence[RetainItem], tags: Iterable[str]) -> bool:
+    """Whether an append makes one JSON array: under other tags it must not, since merged text is read by both sides."""
+    same = all(_tags(item.tags) == _tags(tags) for item in items)
+    return same and _is_array(text) and _is_array(items[0].content)
+
+
 def _is_array(text: str) -> bool:
     stripped = text.strip()
-    return stripped.startswith("[") and stripped.endswith("]")
+    if not (stripped.startswith("[") and stripped.endswith("]")):
+        return False
+    try:
+        return isinstance(json.loads(stripped), list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _merge_arrays(texts: Sequence[str]) -> str:

@@ -1,0 +1,49 @@
+"""Tags and erasures across versions of a document: text stays within the tags of its item, and comes back when sent."""
+
+from __future__ import annotations
+
+from recalld.daemon.service import MemoryService
+
+from .conftest import Bank, snapshot
+
+WHEN = "2026-03-02T10:00:00Z"
+ANA = {"content": "Ana's secret is bees.", "document_id": "d", "tags": ["ana"], "timestamp": WHEN}
+BEN = {"content": "Ben sails at night.", "document_id": "d", "tags": ["ben"], "timestamp": WHEN}
+CY = {"content": "Cy runs.", "document_id": "d", "tags": ["cy"], "timestamp": WHEN}
+
+
+async def test_a_kept_chunk_has_the_tags_of_its_item_alone(bank: Bank) -> None:
+    await bank.retain(ANA, BEN)
+    await bank.retain(ANA, BEN, CY)
+    assert await bank.texts("secret bees", tags=("ben",), tags_match="all_strict") == ["Ben sails at night."]
+    assert await bank.texts("secret bees", tags=("ana",), tags_match="all_strict") == ["Ana's secret is bees."]
+    await bank.retain({**ANA, "tags": ["cy"]}, BEN)
+    assert await bank.texts("secret bees", tags=("ana",), tags_match="all_strict") == []
+    assert await bank.texts("secret bees", tags=("cy",), tags_match="all_strict") == ["Ana's secret is bees."]
+
+
+async def test_a_kept_unit_whose_tags_part_from_its_predecessors_is_embedded_anew(
+    bank: Bank, service: MemoryService
+) -> None:
+    alone = Bank(service, "alone")
+    await alone.retain(BEN)
+    await bank.retain({**ANA, "tags": ["ben"]}, BEN)
+    with snapshot(service, "b") as snap:
+        assert snap.unit(1).predecessor == 0
+    await bank.retain(ANA, BEN)
+    with snapshot(service, "alone") as snap:
+        expected = snap.vector_row(0), snap.token_row(0)
+    with snapshot(service, "b") as snap:
+        assert snap.n == 2 and snap.unit(0).tags == ("ana",)
+        assert snap.unit(1).predecessor is None
+        assert (snap.vector_row(1), snap.token_row(1)) == expected
+
+
+async def test_conversations_of_different_tags_are_not_merged_by_an_append(bank: Bank) -> None:
+    old = '[{"role": "user", "content": "the secret is bees"}]'
+    await bank.retain({"content": old, "document_id": "d", "tags": ["ana"]})
+    for word in ("second", "third"):
+        new = f'[{{"role": "user", "content": "{word}"}}]'
+        await bank.retain({"content": new, "document_id": "d", "tags": ["ben"], "update_mode": "append"})
+    assert not any("bees" in text for text in await bank.texts("secret bees", tags=("ben",), tags_match="all_strict"))
+    assert any("bees" in text for text in await bank.texts("secret bees", tags=("ana",), tags_match="all_strict"))
