@@ -130,6 +130,8 @@ def _write_document(
     relinked: dict[int, int] = {}
     for entry in document.sequence:
         if isinstance(entry, int):
+            if not applier.is_live(entry):
+                raise Superseded("A unit of the document was erased while the request was prepared.")
             if applier.prev_of(entry) != prev:
                 relinked[entry] = prev
             prev = entry

@@ -67,8 +67,10 @@ def _state(snap: Snapshot, record: DocumentRecord, indexes: range, text: str | N
     for index in indexes:
         chunk = snap.chunk(record.number, index)
         if chunk is not None:
-            units = tuple(_stored(unit) for unit in snap.units(chunk.uids))
-            chunks.append(StoredChunk(index, chunk.digest, units))
+            live = [unit for unit in snap.units(chunk.uids) if unit.retired_at is None]
+            # A chunk that lost units to an erase stands for its text no more: no digest, no match, so it is read again.
+            digest = chunk.digest if len(live) == len(chunk.uids) else ""
+            chunks.append(StoredChunk(index, digest, tuple(_stored(unit) for unit in live)))
     return DocumentState(record.id, record.revision, tuple(chunks), record.chunks, record.tags, text)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from recalld.actors.messages import CommitRetains
 from recalld.daemon.service import MemoryService
 
 from .conftest import Bank, snapshot
@@ -47,3 +50,31 @@ async def test_conversations_of_different_tags_are_not_merged_by_an_append(bank:
         await bank.retain({"content": new, "document_id": "d", "tags": ["ben"], "update_mode": "append"})
     assert not any("bees" in text for text in await bank.texts("secret bees", tags=("ben",), tags_match="all_strict"))
     assert any("bees" in text for text in await bank.texts("secret bees", tags=("ana",), tags_match="all_strict"))
+
+
+async def test_a_text_whose_units_were_cleared_is_stored_again_when_it_is_sent_again(bank: Bank) -> None:
+    service = bank.service
+    await bank.retain({"content": "Ana keeps bees.", "document_id": "d"}, {"content": "Ben sails.", "document_id": "d"})
+    await service.clear_memories("default", "b", "world")
+    assert await bank.texts("Ana bees") == []
+    again = await bank.retain({"content": "Ana keeps bees.", "document_id": "d"})
+    assert (len(again[0]["unit_ids"]), again[0]["chunks_unchanged"]) == (1, 0)
+    assert await bank.texts("Ana bees") == ["Ana keeps bees."]
+    assert (await bank.retain({"content": "Ana keeps bees.", "document_id": "d"}))[0]["chunks_unchanged"] == 1
+
+
+async def test_a_retain_planned_before_a_clearing_stores_its_text_all_the_same(bank: Bank) -> None:
+    service = bank.service
+    await bank.retain({"content": "Ana keeps bees.", "document_id": "d"})
+    real, cleared = service.shards.call_named, []
+
+    async def clear_before_the_commit(name: str, message: Any, *more: Any) -> Any:
+        if isinstance(message, CommitRetains) and not cleared:
+            cleared.append(True)
+            await service.clear_memories("default", "b", "world")
+        return await real(name, message, *more)
+
+    worker = service._resolver._actors._hosts["worker-0"]._actor  # type: ignore[attr-defined]
+    worker._shards.call_named = clear_before_the_commit
+    await bank.retain({"content": "Ana keeps bees.", "document_id": "d"})
+    assert cleared and await bank.texts("Ana bees") == ["Ana keeps bees."]
