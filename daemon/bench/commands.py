@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recalld.daemon.commands.common import USAGE, CommandError, JsonOption, UrlOption
+from recalld.daemon.commands.common import USAGE, CommandError, JsonOption, UrlOption, one_blas_thread
 
 app = typer.Typer(
     help="Measure quality, latency and growth.\n\nEach starts a daemon of its own in a temporary home.",
@@ -63,6 +63,7 @@ def locomo(
         raise CommandError("--date-suffix is on, off, both or default.", USAGE)
     if split not in ("tune", "held", "all"):
         raise CommandError("--split is tune, held or all.", USAGE)
+    one_blas_thread()
     import recalld.daemon.bench.locomo as measure
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments
@@ -89,6 +90,7 @@ def latency(
 
       recalld bench latency --runtime inline
     """
+    one_blas_thread()
     import recalld.daemon.bench.latency as measure
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments
@@ -116,6 +118,7 @@ def scale(
         sizes = [int(one.replace("_", "")) for one in units.split(",")]
     except ValueError:
         raise CommandError("--units is a list of numbers, such as 10000,100000.", USAGE) from None
+    one_blas_thread()
     import recalld.daemon.bench.scale as measure
     from recalld.daemon.bench.report import show
     from recalld.daemon.commands.serve import assignments

@@ -91,3 +91,12 @@ def _code_of_client(error: BaseException) -> tuple[int, str]:
     if error.status == 401:
         text += " (set RECALLD_API_KEY to the daemon's key)"
     return code, text
+
+
+def one_blas_thread() -> None:
+    """Call before numpy is loaded, here or in a process that inherits this environment.
+
+    The products of a recall are too small to gain from BLAS threads, and those would spin on the cores that embed.
+    """
+    for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from recalld.daemon.commands.common import ConfigOption, HomeOption, JsonOption, settings_of
+from recalld.daemon.commands.common import ConfigOption, HomeOption, JsonOption, one_blas_thread, settings_of
 
 
 def serve(
@@ -73,10 +72,7 @@ def serve(
         sys.stdout.flush()
 
     # Imported once the settings are known to be right: it takes a second, a wrong flag should not.
-    # Before numpy is loaded, here and in the processes Ray starts: small products gain nothing from BLAS threads, and
-    # those would spin on the cores that embed.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    one_blas_thread()
     from recalld.daemon.lifecycle import run_daemon
 
     code = asyncio.run(run_daemon(settings, ready))
