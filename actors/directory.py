@@ -8,14 +8,44 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from recalld.actors.runtime import ActorRef, Resolver
 from recalld.actors.wirecodec import message
-from recalld.storage.errors import RecalldError, TooManyRequests, Unavailable
+from recalld.storage.errors import DeadlineExceeded, RecalldError, Unavailable
 
-RETRY_SECONDS = 0.1
+T = TypeVar("T")
+
+FIRST_WAIT = 0.1
+LONGEST_WAIT = 2.0
+SHARD_ATTEMPTS = 24
+"""Calls to a shard that stays away: with the growing waits, more than the 30 s that a caller waits by default."""
+
+
+async def with_patience(call: Callable[[float], Awaitable[T]], seconds: float, attempts: int) -> T:
+    """What `call` answers within the seconds it is given; asked again only while it is `Unavailable`.
+
+    The waits between grow, and are at least what a peer asks for when it asks for more than the usual second. Raises
+    the last error after so many attempts, or when `seconds` do not allow another.
+    """
+    end = time.monotonic() + seconds
+    wait = FIRST_WAIT
+    for attempt in range(1, attempts + 1):
+        left = max(0.001, end - time.monotonic())
+        try:
+            async with asyncio.timeout(left + FIRST_WAIT):
+                return await call(left)
+        except TimeoutError:
+            raise DeadlineExceeded("The part of recalld that was asked did not answer in time.") from None
+        except Unavailable as error:
+            wait = max(wait, error.retry_after if error.retry_after > 1 else 0.0)
+            if attempt == attempts or end - time.monotonic() <= wait:
+                raise
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, LONGEST_WAIT)
+    raise Unavailable("No attempt was made.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +132,10 @@ class Shards:
         return await self.call_named(self.name_of(tenant, bank_id), request, seconds)
 
     async def call_named(self, name: str, request: Any, seconds: float = 30.0) -> Any:
-        deadline = time.monotonic() + seconds
-        while True:
-            left = deadline - time.monotonic()
-            try:
-                return await (await self.ref(name)).call(request, timeout=max(left, 0.001))
-            except Unavailable:
-                if left <= RETRY_SECONDS:
-                    raise
-                await asyncio.sleep(RETRY_SECONDS)
-            except TooManyRequests:
-                raise
+        async def once(left: float) -> Any:
+            return await (await self.ref(name)).call(request, timeout=left)
+
+        return await with_patience(once, seconds, SHARD_ATTEMPTS)
 
     async def call_all(self, request: Any, seconds: float = 30.0) -> list[Any]:
         """Every shard's answer, in order of the shards."""

@@ -104,6 +104,8 @@ class StoredUnit:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
+    """A chunk as stored; `digest` is "" when some of its units were erased, so that it matches no text."""
+
     index: int
     digest: str
     units: tuple[Any, ...]
@@ -379,7 +381,7 @@ class KeepOperations:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An operation in the claimer's hand: `processing` until it is finished or no longer kept, or its shard restarts."""
+    """An operation in the claimer's hand: `processing` until it ends or is no longer kept, or its shard restarts."""
 
     tenant: str
     bank_id: str

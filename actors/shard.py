@@ -7,8 +7,10 @@ LMDB let the GIL go) or in a partition's writer. Recalls have threads of their o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +18,7 @@ from typing import Any, TypeVar
 import structlog
 
 from recalld.actors import banks, messages, operations, reads
+from recalld.actors.hosting import log_unexpected
 from recalld.actors.recall import engine
 from recalld.actors.recall.bank import under_bank, with_budgets
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
@@ -23,8 +26,9 @@ from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.retain.commit import commit_retain
 from recalld.actors.retain.similar import similar_units
 from recalld.actors.retain.standing import empty_plan, plan_erase, plan_retain
+from recalld.storage.apply import Applier
 from recalld.storage.budget import MemoryBudget
-from recalld.storage.errors import BankNotFound, NotFound, RecalldError, Unavailable
+from recalld.storage.errors import BankNotFound, DeadlineExceeded, NotFound, Quarantined, RecalldError, Unavailable
 from recalld.storage.home import Home
 from recalld.storage.partition import Partition, StoreSettings
 from recalld.storage.upkeep import compact, tend
@@ -36,6 +40,17 @@ SWEEP_SECONDS = 1.0
 TEND_SECONDS = 0.05
 PARKED_US = 60 * 1_000_000
 CLAIM_AGAIN_US = 2_000_000
+KEPT_US = 60 * 1_000_000
+"""An operation that its claimer does not name for so long is taken back."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A claimed operation: taken back when its claimer is silent until `kept` or it runs beyond `limit` (µs)."""
+
+    bank: tuple[str, str]
+    kept: int
+    limit: int
 
 
 class Shard:
@@ -68,7 +83,7 @@ class Shard:
         self._recallers = ThreadPoolExecutor(threads, thread_name_prefix="recall")
         self._readers = ThreadPoolExecutor(threads, thread_name_prefix="read")
         self._queue = operations.OperationQueue()
-        self._held: dict[str, tuple[tuple[str, str], int]] = {}
+        self._held: dict[str, _Held] = {}
         self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._sweeper: asyncio.Task[None] | None = None
         self._tender: asyncio.Task[None] | None = None
@@ -127,6 +142,8 @@ class Shard:
                 return await self._submit(message)
             case messages.ClaimOperations():
                 return await self._claim(message)
+            case messages.KeepOperations():
+                return self._keep(message)
             case messages.FinishOperation():
                 return await self._finish(message)
             case messages.ChangeOperation():
@@ -281,24 +298,38 @@ class Shard:
             await self._queue.wait(request.wait)
         if self._queue.closed:
             return ()
+        end = time.monotonic() + request.patience
         found = []
         for bank, operation_id in self._queue.take(request.limit, self._clock()):
-            run = partial(operations.claim, bank=bank, operation_id=operation_id, now=self._clock())
+            run = partial(_claim_before, end, bank=bank, operation_id=operation_id, now=self._clock())
             try:
                 claimed = await self._write(*bank, run)
             except BankNotFound:
                 continue
-            except Unavailable:  # the bank is quarantined: its work is parked
+            except Quarantined:  # the bank takes no writes: its work is parked
                 self._queue.put(bank, operation_id, self._clock() + PARKED_US)
+                continue
+            except DeadlineExceeded:  # the writer was busy for long: the next claim takes it
+                self._queue.put(bank, operation_id)
                 continue
             except Exception as error:  # a full disk, say: the work waits for the next claim
                 log.warning("an operation could not be claimed", operation=operation_id, error=type(error).__name__)
                 self._queue.put(bank, operation_id, self._clock() + CLAIM_AGAIN_US)
                 continue
             if claimed is not None:
-                self._held[operation_id] = (bank, self._clock() + self._wall_limit)
-                found.append(claimed)
+                now = self._clock()
+                late = time.monotonic() > end
+                self._held[operation_id] = _Held(bank, now if late else now + KEPT_US, now + self._wall_limit)
+                if not late:
+                    found.append(claimed)
         return tuple(found)
+
+    def _keep(self, request: messages.KeepOperations) -> dict[str, Any]:
+        until = self._clock() + KEPT_US
+        for operation_id in request.ids:
+            if operation_id in self._held:
+                self._held[operation_id].kept = until
+        return {}
 
     async def _finish(self, request: messages.FinishOperation) -> dict[str, Any]:
         self._held.pop(request.id, None)
@@ -309,7 +340,8 @@ class Shard:
             return {}
         except Exception:
             # What could not be stored must not be lost: the sweep takes the operation back.
-            self._held[request.id] = (bank, self._clock() + CLAIM_AGAIN_US)
+            again = self._clock() + CLAIM_AGAIN_US
+            self._held[request.id] = _Held(bank, again, again)
             raise
         if request.retry_at is not None:
             self._queue.put(bank, request.id, request.retry_at)
@@ -328,13 +360,15 @@ class Shard:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             now = self._clock()
-            for operation_id, (bank, limit) in list(self._held.items()):
-                if now > limit:
-                    error = "The operation passed its wall limit and was queued again."
+            for operation_id, held in list(self._held.items()):
+                if now > min(held.kept, held.limit):
+                    passed = "passed its wall limit" if now > held.limit else "was in nobody's hand"
+                    error = f"The operation {passed} and was queued again."
                     try:
-                        await self._finish(messages.FinishOperation(*bank, operation_id, now, error, retry_at=now))
-                    except RecalldError as failure:
-                        log.warning("an operation could not be taken back", operation=operation_id, error=failure.code)
+                        await self._finish(messages.FinishOperation(*held.bank, operation_id, now, error, retry_at=now))
+                    except Exception as failure:  # it is tried again
+                        name = type(failure).__name__
+                        log.warning("an operation could not be taken back", operation=operation_id, error=name)
             due = self._queue.next_due()
             if due is not None and due <= now:
                 self._queue.wake()
@@ -347,8 +381,8 @@ class Shard:
                 run = partial(tend, partition, TEND_SECONDS)
                 try:
                     left |= await asyncio.get_running_loop().run_in_executor(self._upkeep, run)
-                except Exception:  # whatever it was, the other partitions and the next round go on
-                    log.exception("upkeep of a partition failed", partition=partition.folder.name)
+                except Exception as error:  # whatever it was, the other partitions and the next round go on
+                    log_unexpected("upkeep_failed", f"partition {partition.folder.name}", error)
             await asyncio.sleep(TEND_SECONDS if left else SWEEP_SECONDS)
 
     # -- upkeep ----------------------------------------------------------------------------------------------------
@@ -382,6 +416,7 @@ class Shard:
             "partitions": {str(n): partition.environment.usage() for n, partition in self._partitions.items()},
             "flushes": sum(partition.environment.flushes for partition in self._partitions.values()),
             "last_flush_ms": max(slowest, default=0.0),
+            "banks": sum(partition.bank_count() for partition in self._partitions.values()),
             "open_banks": len(open_banks),
             "open_bank_bytes": sum(bank.nbytes for bank in open_banks),
             "operations_queued": len(self._queue),
@@ -403,5 +438,12 @@ def answer_recall(
 def _as_error(error: BaseException) -> RecalldError:
     if isinstance(error, RecalldError):
         return error
-    log.error("a commit failed", error=repr(error))
+    log_unexpected("commit_failed", "shard", error)
     return RecalldError()
+
+
+def _claim_before(end: float, applier: Applier, **named: Any) -> messages.Claimed | None:
+    """`operations.claim`, unless its claimer gave up while the write stood in line: `end`, monotonic."""
+    if time.monotonic() > end:
+        raise DeadlineExceeded("The claim came too late.")
+    return operations.claim(applier, **named)

@@ -13,7 +13,8 @@
     │   └── Superseded                 409 superseded         (internal: the plan is stale, plan again)
     ├── Gone                           410 gone
     ├── TooManyRequests                503 busy               (carries retry_after seconds)
-    │   └── Unavailable                503 unavailable        (a shard is restarting)
+    │   ├── Unavailable                503 unavailable        (a shard is restarting)
+    │   └── Quarantined                503 quarantined        (a bank takes no writes until it is released)
     ├── DeadlineExceeded               504 deadline
     ├── ClientClosed                   499 client_closed
     ├── DiskFull                       507 disk_full
@@ -120,7 +121,18 @@ class TooManyRequests(RecalldError):
 
 
 class Unavailable(TooManyRequests):
+    """A part is away and expected back: what was asked may simply be asked again."""
+
     code = "unavailable"
+
+
+class Quarantined(TooManyRequests):
+    """A bank that ended its shard again and again takes no writes; asking again soon does not help."""
+
+    code = "quarantined"
+
+    def __init__(self, message: str = "The bank is quarantined; run `recalld doctor`.", retry_after: int = 60) -> None:
+        super().__init__(message, retry_after)
 
 
 class DeadlineExceeded(RecalldError):

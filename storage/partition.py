@@ -27,7 +27,7 @@ from recalld.storage.apply import Applier, read_counters
 from recalld.storage.budget import MemoryBudget
 from recalld.storage.changes import BankStored, Delta
 from recalld.storage.environment import DEFAULT_MAP_SIZE, Environment, ReadTxn, WriteTxn
-from recalld.storage.errors import BankNotFound, HomeInUse, Unavailable
+from recalld.storage.errors import BankNotFound, HomeInUse, Quarantined, Unavailable
 from recalld.storage.open_bank import OpenBank
 from recalld.storage.records import BankCounters, BankRecord
 from recalld.storage.snapshot import Snapshot
@@ -122,6 +122,11 @@ class Partition:
                 if record is not None:
                     found.append((codec.decode(BankRecord, record), read_counters(txn, number)))
             return found
+
+    def bank_count(self) -> int:
+        """How many banks there are, by their names alone."""
+        with self.environment.read() as txn:
+            return sum(1 for _ in txn.scan(keys.table(0, keys.BANK_NAME)))
 
     def bank(self, tenant: str, bank_id: str) -> tuple[BankRecord, BankCounters] | None:
         """A bank's record and counters without opening its caches; None when there is no such bank."""
@@ -287,10 +292,9 @@ class Partition:
             if number is None and not create:
                 raise BankNotFound.named(bank_id)
             if number is not None and not frees and self._deaths.count(number) >= DEATHS_BEFORE_QUARANTINE:
-                raise Unavailable(
+                raise Quarantined(
                     f"Bank {bank_id!r} is quarantined because it ended its shard {DEATHS_BEFORE_QUARANTINE} times in a"
                     " row: it can be read but not written to. Run `recalld doctor`, then release it.",
-                    retry_after=60,
                 )
 
             def next_sequence() -> int:

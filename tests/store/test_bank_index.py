@@ -26,7 +26,7 @@ from recalld.storage import partition as partitions
 from recalld.storage.budget import MemoryBudget
 from recalld.storage.bulk import Maker, load_synthetic, write_units
 from recalld.storage.changes import Embedding, UnitsErased, UnitsReembedded
-from recalld.storage.errors import Unavailable
+from recalld.storage.errors import Quarantined
 from recalld.storage.hnsw import HnswIndex
 from recalld.storage.open_bank import OpenBank
 from recalld.storage.partition import Partition, StoreSettings
@@ -558,7 +558,7 @@ def test_a_bank_that_kills_its_shard_three_times_is_read_without_vectors_until_i
     with store.read(T, B) as snap:
         assert snap.n == 300 and len(snap.units(range(300))) == 300
         assert len(snap.semantic(np.ones(DIM, np.float32), 5, None, -1.0)[0]) == 0
-    with pytest.raises(Unavailable, match="quarantined"):
+    with pytest.raises(Quarantined, match="quarantined"):
         load(store, 5, seed=2)
     load(store, 5, seed=2, bank="healthy")
     upkeep.tend(store, 0.01)

@@ -15,7 +15,7 @@ from recalld.actors.recall.query import RecallQuery
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.shard import Shard
 from recalld.storage.bulk import load_synthetic
-from recalld.storage.errors import Unavailable
+from recalld.storage.errors import Quarantined
 from recalld.storage.hnsw import HnswIndex
 from recalld.storage.home import Home
 from recalld.storage.partition import StoreSettings
@@ -85,7 +85,7 @@ async def test_a_quarantined_bank_reads_on_its_work_is_parked_and_both_come_back
     claim = messages.ClaimOperations(1, NOW)
     assert (await served.handle(messages.Maintain("stats")))["quarantined"] == [number]
     assert (await served.handle(query("person1"))).results
-    with pytest.raises(Unavailable, match="quarantined"):
+    with pytest.raises(Quarantined, match="quarantined"):
         await served.handle(put)
     assert not await served.handle(claim)
     await served.handle(messages.Maintain("release"))
