@@ -6,7 +6,8 @@ the flush that covers it, and after the callbacks its function registered with `
 
 Two facts of LMDB shape this module: a view into the map outlives its transaction silently and then reads other data,
 so `ReadTxn` hands views out only inside its block; and growing or swapping the map under a live view ends the
-process, so both wait behind the gate until no block is open.
+process, so both wait behind the gate until no block is open. For blocks that last long (a backup's copy, a large bank
+that is loaded) they wait with the gate still open, so that nobody else waits with them.
 """
 
 from __future__ import annotations
@@ -151,8 +152,14 @@ class Environment:
         shutil.rmtree(folder / COMPACT_FOLDER, ignore_errors=True)
         self._gate = threading.Condition()
         self._readers = 0
+        self._long_readers = 0
+        self._alone_wanted = False
         self._closed_gate = False
         self._stopped = False
+        self._abandoned = False
+        self.last_commit = time.monotonic()
+        # Held by whoever copies the whole file: no compaction waits for a backup in the writer, where writes wait too.
+        self._copying = threading.Lock()
         # Held while something is queued and while closing begins, so that nothing is queued behind the end.
         self._submitting = threading.Lock()
         fresh = not (folder / "data.mdb").exists()
@@ -191,27 +198,39 @@ class Environment:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def read(self) -> Iterator[ReadTxn]:
-        """A consistent view of the last flushed state."""
+    def read(self, *, long: bool = False) -> Iterator[ReadTxn]:
+        """A consistent view of the last flushed state.
+
+        A block that may last for seconds says it is `long`; it must not be opened inside another one.
+        """
         with self._gate:
-            while self._closed_gate:
+            while self._closed_gate or (long and self._alone_wanted):
                 self._gate.wait()
             if self._stopped:
                 raise Unavailable("The store is closing; try again.")
-            self._readers += 1
+            if long:
+                self._long_readers += 1
+            else:
+                self._readers += 1
         try:
             with self._env.begin(buffers=True) as txn:
                 yield ReadTxn(txn)
         finally:
             with self._gate:
-                self._readers -= 1
-                if self._closed_gate and not self._readers:
+                if long:
+                    self._long_readers -= 1
+                else:
+                    self._readers -= 1
+                if self._alone_wanted:
                     self._gate.notify_all()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep new read blocks out and wait for the open ones to end."""
+        """Wait for the long read blocks to end, then keep new ones out and wait for the open ones."""
         with self._gate:
+            self._alone_wanted = True
+            while self._long_readers:
+                self._gate.wait()
             self._closed_gate = True
             while self._readers:
                 self._gate.wait()
@@ -219,7 +238,7 @@ class Environment:
             yield
         finally:
             with self._gate:
-                self._closed_gate = False
+                self._alone_wanted = self._closed_gate = False
                 self._gate.notify_all()
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -321,6 +340,7 @@ class Environment:
             if done:
                 started = time.perf_counter()
                 parent.commit()
+                self.last_commit = time.monotonic()
                 self.last_flush_seconds = time.perf_counter() - started
                 self.flushes += 1
             else:
@@ -367,9 +387,14 @@ class Environment:
     def compact(self) -> tuple[int, int]:
         """Rewrite the file without freed pages; its size in bytes before and after.
 
-        Writes wait while the copy runs, reads go on; reads wait only for the swap.
+        Writes wait while the copy runs, reads go on; reads wait only for the swap. `Unavailable` when `abandon` came.
         """
-        return self._exclusive(self._compact)
+        with self._copying:
+            return self._exclusive(self._compact)
+
+    def abandon(self) -> None:
+        """End copies and compactions under way and to come, so that closing need not wait; the file stays as it is."""
+        self._abandoned = True
 
     def _compact(self) -> tuple[int, int]:
         data = self.folder / "data.mdb"
@@ -378,7 +403,8 @@ class Environment:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(mode=0o700)
         try:
-            self._rewrite(target)
+            with self._env.begin(buffers=True) as txn:
+                self._rewrite(txn, target)
             copied = target / "data.mdb"
             copied.chmod(0o600)
             _sync_file(copied)
@@ -395,28 +421,32 @@ class Environment:
             shutil.rmtree(target, ignore_errors=True)
         return before, data.stat().st_size
 
-    def _rewrite(self, folder: Path) -> None:
+    def _rewrite(self, txn: Any, folder: Path) -> None:
         """Every key and value in order into a new environment.
 
         LMDB's own compacting copy takes pages as they are, and the slack of a page keeps bytes of what was deleted.
         """
-        fresh = lmdb.open(str(folder), map_size=self._map_size, mode=0o600, sync=False, writemap=False)
+        fresh = lmdb.open(str(folder), map_size=self._map_size, mode=0o600, sync=False, writemap=False, lock=False)
         try:
-            with self._env.begin(buffers=True) as txn:
-                items = txn.cursor().iternext()
-                consumed = REWRITE_KEYS
-                while consumed == REWRITE_KEYS:
-                    with fresh.begin(write=True) as copy:
-                        consumed, _ = copy.cursor().putmulti(itertools.islice(items, REWRITE_KEYS), append=True)
+            items = txn.cursor().iternext()
+            consumed = REWRITE_KEYS
+            while consumed == REWRITE_KEYS:
+                if self._abandoned:
+                    raise Unavailable("The store is closing; try again.")
+                with fresh.begin(write=True) as copy:
+                    consumed, _ = copy.cursor().putmulti(itertools.islice(items, REWRITE_KEYS), append=True)
             fresh.sync(True)
         finally:
             fresh.close()
 
     def copy_to(self, folder: Path) -> None:
-        """A consistent, compacted copy of the environment into `folder`, while serving."""
+        """A consistent copy into `folder`, while serving, without freed pages and bytes of deleted values."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self.read():
-            self._env.copy(str(folder), compact=True)
+        try:
+            with self._copying, self.read(long=True) as txn:
+                self._rewrite(txn._txn, folder)
+        except lmdb.Error as error:
+            raise self._typed(error) from error
         (folder / "data.mdb").chmod(0o600)
 
     def usage(self) -> dict[str, int]:
