@@ -217,6 +217,7 @@ class EraseJob:
     now: int
     document_id: str | None = None
     network: int | None = None
+    seconds: float = 3600.0
 
 
 @message(1)

@@ -74,6 +74,7 @@ class RayOptions:
     `allow_unauthenticated`: run although token authentication is missing.
     `worker_setup`: "module:function" called in each hosted process before its actor is built (logging, say).
     `patience`: seconds that running calls get when an actor stops.
+    `begin_seconds`: the most an actor's process and its `start` may take, loading of models included.
     """
 
     address: str | None = None
@@ -84,6 +85,7 @@ class RayOptions:
     allow_unauthenticated: bool = False
     worker_setup: str | None = None
     patience: float = 1.5
+    begin_seconds: float = 300.0
 
 
 class RayHost:
@@ -266,13 +268,16 @@ class RayRuntime:
         ref = RayRef(spec.name, handle, self._stale.set)
         self._refs[spec.name] = ref
         try:
-            reply: bytes = await handle.begin.remote()
+            reply: bytes = await asyncio.wait_for(_awaited(handle.begin.remote()), self._options.begin_seconds)
             self._names[answer(reply)] = spec.name
         except BaseException as error:
             self._refs.pop(spec.name, None)
             await self._in_thread(lambda: _kill(handle))
             if isinstance(error, (RecalldError, asyncio.CancelledError)):
                 raise
+            if isinstance(error, TimeoutError):
+                seconds = self._options.begin_seconds
+                raise DeadlineExceeded(f"The actor {spec.name} did not start within {seconds:g} s.") from None
             log_unexpected("actor_start_failed", spec.name, error)
             raise RecalldError(f"The actor {spec.name} did not start; the daemon's log says why.") from error
         await self._refresh()

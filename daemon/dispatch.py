@@ -16,6 +16,7 @@ import structlog
 
 from recalld.actors import messages
 from recalld.actors.directory import Shards
+from recalld.actors.hosting import log_unexpected
 from recalld.actors.runtime import ActorRef
 from recalld.storage import codec
 from recalld.storage.errors import RecalldError
@@ -28,6 +29,10 @@ log = structlog.get_logger(__name__)
 
 CHARACTERS_A_TOKEN = 4
 CLAIM_WAIT = 10.0
+CLAIM_PATIENCE = 20.0
+ANSWER_SECONDS = 10.0
+KEEP_SECONDS = 15.0
+"""How often a shard is told which of its operations are still worked on; it takes back what it does not hear of."""
 
 
 def pack_payload(items: Sequence[RetainItem]) -> bytes:
@@ -123,10 +128,13 @@ class Dispatcher:
         self._slots = asyncio.Semaphore(settings.operations_slots)
         self._loops: list[asyncio.Task[None]] = []
         self._running: set[asyncio.Task[None]] = set()
+        self._in_hand: dict[str, set[str]] = {}
         self.items_done = 0
 
     def start(self) -> None:
-        self._loops = [asyncio.create_task(self._serve(name)) for name in self._shards.names]
+        names = self._shards.names
+        self._in_hand = {name: set() for name in names}
+        self._loops = [asyncio.create_task(run(name)) for name in names for run in (self._serve, self._keep)]
 
     async def stop(self) -> None:
         """Stop claiming and let go of what runs; a shard queues that again when it starts."""
@@ -159,11 +167,21 @@ class Dispatcher:
                 task.add_done_callback(self._running.discard)
 
     async def _claim(self, shard: str, limit: int, wait: float) -> Sequence[messages.Claimed]:
-        request = messages.ClaimOperations(limit, self._clock(), wait)
-        claimed: Sequence[messages.Claimed] = await self._shards.call_named(shard, request, wait + 30.0)
+        request = messages.ClaimOperations(limit, self._clock(), wait, CLAIM_PATIENCE)
+        seconds = wait + CLAIM_PATIENCE + ANSWER_SECONDS
+        claimed: Sequence[messages.Claimed] = await self._shards.call_named(shard, request, seconds)
         return claimed
 
+    async def _keep(self, shard: str) -> None:
+        while True:
+            await asyncio.sleep(KEEP_SECONDS)
+            if self._in_hand[shard]:
+                with contextlib.suppress(RecalldError):
+                    request = messages.KeepOperations(tuple(self._in_hand[shard]))
+                    await self._shards.call_named(shard, request, KEEP_SECONDS)
+
     async def _run(self, shard: str, claimed: messages.Claimed) -> None:
+        self._in_hand[shard].add(claimed.id)
         try:
             if claimed.attempts > self._settings.operations_max_attempts:
                 await self._failed(shard, claimed, RecalldError("The operation used up its attempts."), final=True)
@@ -180,6 +198,7 @@ class Dispatcher:
                 defaults=self._defaults(),
                 provider=self._settings.extraction_provider,
                 operation_id=claimed.id,
+                seconds=self._settings.operations_wall_seconds,
             )
             await (await self._worker()).call(job, timeout=self._settings.operations_wall_seconds)
             self.items_done += len(items)
@@ -188,9 +207,10 @@ class Dispatcher:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            log.exception("an operation failed", operation=claimed.id)
+            log_unexpected("operation_failed", f"operation {claimed.id}", error)
             await self._failed(shard, claimed, RecalldError(f"The operation failed ({type(error).__name__})."))
         finally:
+            self._in_hand[shard].discard(claimed.id)
             self._slots.release()
 
     async def _failed(self, shard: str, claimed: messages.Claimed, error: RecalldError, final: bool = False) -> None:

@@ -21,7 +21,7 @@ from recalld.actors.runtime import ActorRef, Runtime
 from recalld.daemon import composition
 from recalld.daemon.service import MemoryService
 from recalld.daemon.settings_table import Settings
-from recalld.storage.errors import BadRequest, HomeInUse, RecalldError
+from recalld.storage.errors import BadRequest, DeadlineExceeded, HomeInUse, RecalldError
 from recalld.storage.home import Home
 
 log = structlog.get_logger(__name__)
@@ -82,6 +82,7 @@ async def _runtimes(settings: Settings, home: Home, started: list[Runtime]) -> t
             object_store_memory=settings.ray_memory_mb << 20,
             allow_unauthenticated=settings.ray_allow_tokenless,
             patience=STOP_PATIENCE,
+            begin_seconds=settings.model_init_timeout,
         )
     )
     started.append(ray)
@@ -146,19 +147,24 @@ async def _spawn_shard(actors: Runtime, spec: Any) -> ActorRef:
 
 
 class _LazyWorker:
-    """Starts the Worker when it is first needed."""
+    """Starts the Worker when it is first needed. A start that failed is tried again by the next caller."""
 
     def __init__(self, settings: Settings, home: Home, actors: Runtime) -> None:
         self._spec = composition.worker_spec(settings, home)
+        self._seconds = settings.model_init_timeout
         self._actors = actors
-        self._ref: ActorRef | None = None
-        self._lock = asyncio.Lock()
+        self._starting: asyncio.Task[ActorRef] | None = None
 
     async def ref(self) -> ActorRef:
-        async with self._lock:
-            if self._ref is None:
-                self._ref = await self._actors.spawn(self._spec)
-            return self._ref
+        """Raises `DeadlineExceeded` when the start lasts longer than models may take to load; it goes on meanwhile."""
+        start = self._starting
+        if start is None or (start.done() and (start.cancelled() or start.exception() is not None)):
+            start = self._starting = asyncio.create_task(self._actors.spawn(self._spec), name="start the worker")
+        # `wait` leaves the start alone when this caller gives up: others wait for it too.
+        done, _ = await asyncio.wait({start}, timeout=self._seconds)
+        if not done:
+            raise DeadlineExceeded("The worker did not start in time; see model_init_timeout.")
+        return start.result()
 
 
 async def _end(started: list[Runtime], home: Home) -> None:

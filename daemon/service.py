@@ -7,6 +7,7 @@ shard's, what a text means is the worker's. Answers are plain dicts in the contr
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from recalld.actors import messages
-from recalld.actors.directory import AskHealth, Assignment, Shards
+from recalld.actors.directory import AskHealth, Assignment, Shards, with_patience
 from recalld.actors.embedding import Embedder, pack_query
 from recalld.actors.filters import DocumentFilters, MemoryFilters
 from recalld.actors.query_cache import QueryEncoder
@@ -31,7 +32,6 @@ from recalld.storage.errors import (
     DeadlineExceeded,
     NotFound,
     OperationIdTaken,
-    RecalldError,
     Unprocessable,
 )
 from recalld.storage.home import Home
@@ -47,6 +47,8 @@ Answer = dict[str, Any]
 
 USAGE = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "thoughts_tokens"), 0)
 RECALL_SECONDS = 30.0
+WORK_ATTEMPTS = 15
+"""Times a job is given to a worker that is away: with the growing waits some 20 s, in which a process starts."""
 
 
 class MemoryService:
@@ -132,15 +134,11 @@ class MemoryService:
 
     async def _work(self, job: Any) -> Any:
         """Have the worker carry out a job; a worker that died is started again and given the same request id."""
-        deadline = asyncio.get_running_loop().time() + self.settings.retain_wall_timeout
-        while True:
-            left = deadline - asyncio.get_running_loop().time()
-            try:
-                return await (await self._worker()).call(job, timeout=max(0.001, left))
-            except RecalldError as error:
-                if error.code != "unavailable" or left <= 0:
-                    raise
-                await asyncio.sleep(0.1)
+
+        async def once(left: float) -> Any:
+            return await (await self._worker()).call(dataclasses.replace(job, seconds=left), timeout=left)
+
+        return await with_patience(once, self.settings.retain_wall_timeout, WORK_ATTEMPTS)
 
     async def _submit(self, tenant: str, bank_id: str, items: list[RetainItem], operation_id: str | None) -> list[str]:
         """Store an operation for each strategy the items name, in one write; their ids, in order of first mention."""
@@ -520,6 +518,7 @@ class MemoryService:
             "runtime": settings.runtime,
             "shards": len(self.shards.names),
             "partitions": self.home.info.partitions,
+            "banks": sum(shard["banks"] for shard in stats),
             "embedding": {
                 "model": self._embedder.identity.name,
                 "dimensions": self._embedder.dim,
