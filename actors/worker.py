@@ -34,11 +34,12 @@ ATTEMPTS = 12
 
 @dataclass(slots=True)
 class _Waiting:
-    """A job in line; `size` is the characters of its texts."""
+    """A job in line; `size` is the characters of its texts, `documents` are those it names."""
 
     job: RetainJob
     answer: asyncio.Future[Any]
     size: int
+    documents: frozenset[tuple[str, str, str]]
     attempts: int = 0
 
 
@@ -81,7 +82,9 @@ class Worker:
 
     async def _enqueue(self, job: RetainJob) -> Any:
         size = sum(len(item["content"]) for item in job.items)
-        waiting = _Waiting(job, asyncio.get_running_loop().create_future(), size)
+        named = (item.get("document_id") for item in job.items)
+        documents = frozenset((job.tenant, job.bank_id, name) for name in named if name is not None)
+        waiting = _Waiting(job, asyncio.get_running_loop().create_future(), size, documents)
         self._waiting.append(waiting)
         self._arrived.set()
         return await waiting.answer
@@ -101,24 +104,27 @@ class Worker:
         await self._arrived.wait()
 
     def _take(self, big: bool) -> list[tuple[_Waiting, Preparation]]:
-        """Waiting jobs for one batch; one that writes a document another job has in hand stays for later."""
+        """Waiting jobs for one batch; one that writes a document another job has in hand stays for later.
+
+        So do the jobs behind it that write a document of its: the last version sent must be the one that stays.
+        """
         batch: list[tuple[_Waiting, Preparation]] = []
         characters = 0
         left: deque[_Waiting] = deque()
+        blocked: set[tuple[str, str, str]] = set()
         while self._waiting and len(batch) < BATCH_JOBS and characters < BATCH_CHARACTERS:
             waiting = self._waiting.popleft()
             if waiting.answer.done():
                 continue
-            if waiting.size > BIG_JOB_CHARACTERS and not big:
+            free = waiting.documents.isdisjoint(self._in_hand) and waiting.documents.isdisjoint(blocked)
+            if not free or (waiting.size > BIG_JOB_CHARACTERS and not big):
+                blocked |= waiting.documents
                 left.append(waiting)
                 continue
             try:
                 preparation = prepare.begin(waiting.job, self._new_id)
             except Exception as error:
                 self._fail(waiting, error)
-                continue
-            if preparation.documents & self._in_hand:
-                left.append(waiting)
                 continue
             self._in_hand |= preparation.documents
             characters += waiting.size
@@ -195,7 +201,8 @@ class Worker:
             self._let_go(preparation)
             if isinstance(answer, Superseded) and waiting.attempts < ATTEMPTS:
                 waiting.attempts += 1
-                self._waiting.append(waiting)
+                # Where it stood: a younger version of its document may be in line.
+                self._waiting.appendleft(waiting)
                 self._arrived.set()
             elif isinstance(answer, BaseException):
                 self._fail(waiting, answer)

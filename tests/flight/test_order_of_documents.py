@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from flight_service import TENANT, ended, item, opened, texts
+from flight_service import TENANT, ended, item, opened, retain, texts, until
 
-from recalld.actors.messages import SubmitOperations
+from recalld.actors.messages import CommitRetains, SubmitOperations
 from recalld.daemon.service import MemoryService
+from recalld.storage.errors import Superseded
 
 FAST = {"operations_backoff_seconds": 0.05, "operations_backoff_max_seconds": 0.2, "operations_max_attempts": 3}
 
@@ -51,3 +53,34 @@ async def test_the_operations_of_one_call_are_stored_in_one_write(service: Memor
     for name in answer["operation_ids"]:
         assert (await ended(service, "b", name))["status"] == "completed"
     assert sorted(await texts(service, "b")) == ["Ana keeps bees.", "Ben sails."]
+
+
+async def test_a_small_retain_does_not_overtake_a_big_one_of_its_document(service: MemoryService) -> None:
+    big = "word " * 6000
+    await asyncio.gather(
+        retain(service, "b", item("another " + big, document_id="x")),
+        retain(service, "b", item("version one " + big, document_id="d")),
+        retain(service, "b", item("version two", document_id="d")),
+    )
+    assert (await service.get_document(TENANT, "b", "d"))["original_text"] == "version two"
+
+
+async def test_a_retain_that_is_planned_again_keeps_its_place_in_line(service: MemoryService) -> None:
+    await retain(service, "b", item("version zero", document_id="d"))
+    worker = service._resolver._actors._hosts["worker-0"]._actor  # type: ignore[attr-defined]
+    real, refused = worker._shards.call_named, []
+
+    async def refuse_once(name: str, message: Any, *more: Any) -> Any:
+        if isinstance(message, CommitRetains) and not refused:
+            refused.append(True)
+            # The younger version arrives while the older one is in hand.
+            younger.append(asyncio.create_task(retain(service, "b", item("version two", document_id="d"))))
+            await until(lambda: asyncio.sleep(0, len(worker._waiting) == 1))
+            return tuple(Superseded("The document changed.") for _ in message.commits)
+        return await real(name, message, *more)
+
+    younger: list[asyncio.Task[Any]] = []
+    worker._shards.call_named = refuse_once
+    await retain(service, "b", item("version one", document_id="d"))
+    await asyncio.gather(*younger)
+    assert refused and (await service.get_document(TENANT, "b", "d"))["original_text"] == "version two"
