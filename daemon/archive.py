@@ -12,6 +12,7 @@ from typing import Any
 
 from recalld.actors.directory import Shards
 from recalld.actors.messages import Maintain
+from recalld.storage.environment import sync
 from recalld.storage.errors import BadRequest, Conflict
 from recalld.storage.home import Home
 
@@ -39,7 +40,9 @@ def _pack(info: Path, scratch: Path, path: Path) -> None:
         for data in sorted((scratch / PARTITIONS).glob("*/data.mdb")):
             tar.add(data, f"{PARTITIONS}/{data.parent.name}/data.mdb")
     partial.chmod(0o600)
+    sync(partial)
     partial.replace(path)
+    sync(path.parent)
 
 
 def restore(home: Path, path: Path) -> dict[str, Any]:
@@ -56,9 +59,11 @@ def restore(home: Path, path: Path) -> dict[str, Any]:
             _unpack(tar, scratch, path)
         for folder in (scratch, *scratch.rglob("*")):
             folder.chmod(0o700 if folder.is_dir() else 0o600)
+            sync(folder)
         if home.is_dir():
             home.rmdir()
         scratch.rename(home)
+        sync(home.parent)
     except tarfile.TarError as error:
         raise BadRequest(f"{path} is not a recalld backup, or it is damaged.") from error
     finally:

@@ -166,8 +166,8 @@ class Environment:
         self._env = self._open()
         if fresh and durable:
             # A commit syncs the file, not the names that lead to it.
-            _sync_folder(folder)
-            _sync_folder(folder.parent)
+            sync(folder)
+            sync(folder.parent)
         self._queue: queue.SimpleQueue[_Job | _Exclusive | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=f"writer-{folder.name}", daemon=True)
         self._thread.start()
@@ -407,12 +407,12 @@ class Environment:
                 self._rewrite(txn, target)
             copied = target / "data.mdb"
             copied.chmod(0o600)
-            _sync_file(copied)
+            sync(copied)
             with self._alone():
                 self._env.close()
                 try:
                     copied.replace(data)
-                    _sync_folder(self.folder)
+                    sync(self.folder)
                 finally:
                     self._env = self._open()
         except lmdb.Error as error:
@@ -497,12 +497,10 @@ def _after(prefix: bytes) -> bytes | None:
     return trimmed[:-1] + bytes((trimmed[-1] + 1,)) if trimmed else None
 
 
-def _sync_file(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-_sync_folder = _sync_file
