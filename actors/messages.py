@@ -326,7 +326,7 @@ class PatchDocument:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class NewOperation:
-    """An operation to store. `payload` is what it works on, packed; b"" for a parent."""
+    """An operation to store. `payload` is what it works on, packed: b"" for a parent. `documents` it writes by id."""
 
     id: str
     kind: str
@@ -336,6 +336,7 @@ class NewOperation:
     children: tuple[str, ...] = ()
     document_id: str | None = None
     result: dict[str, Any] = field(default_factory=dict)
+    documents: tuple[str, ...] = ()
 
 
 @message(1)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import heapq
-from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 
 from recalld.actors.messages import ChangeOperation, Claimed, FinishOperation, SubmitOperations
@@ -33,14 +35,29 @@ from recalld.storage.records import (
 )
 
 Bank = tuple[str, str]
+Requeue = Callable[[OperationRecord], None]
 PARENT_KINDS = ("batch_retain",)
 
 
+@dataclass(slots=True)
+class _Open:
+    """An operation that has not ended: to be handed out (`ready`), kept back until `due` (µs), or else in a hand."""
+
+    documents: frozenset[int]
+    ready: bool = False
+    due: int | None = None
+
+
 class OperationQueue:
-    """Which operations are due, per bank, served round-robin. Lives in the shard's event loop."""
+    """Open operations and which of them are due, per bank, served round-robin. Lives in the shard's event loop.
+
+    Operations of a bank keep the order they first came in. One is handed out only when no older open one writes a
+    document of its, be that in a hand or kept back: an old version must never replace a newer one.
+    """
 
     def __init__(self) -> None:
-        self._ready: OrderedDict[Bank, deque[str]] = OrderedDict()
+        self._banks: dict[Bank, dict[str, _Open]] = {}
+        self._turns: OrderedDict[Bank, None] = OrderedDict()
         self._later: list[tuple[int, str, Bank]] = []
         self._changed = asyncio.Event()
         self.closed = False
@@ -50,26 +67,60 @@ class OperationQueue:
         self.closed = True
         self._changed.set()
 
-    def put(self, bank: Bank, operation_id: str, due: int | None = None) -> None:
-        """Queue an operation; `due` in µs keeps it back until then."""
+    def put(self, bank: Bank, operation_id: str, due: int | None = None, documents: Iterable[int] = ()) -> None:
+        """Queue an operation, behind the others when it is new; `due` in µs keeps it back until then.
+
+        `documents` are the marks of those it writes; a known operation keeps the ones it has, and its place.
+        """
+        held = self._banks.setdefault(bank, {})
+        operation = held.get(operation_id)
+        if operation is None:
+            operation = held[operation_id] = _Open(frozenset(documents))
+        operation.ready, operation.due = due is None, due
         if due is not None:
             heapq.heappush(self._later, (due, operation_id, bank))
         else:
-            self._ready.setdefault(bank, deque()).append(operation_id)
-        self._changed.set()
+            self._offer(bank)
+
+    def settle(self, bank: Bank, operation_id: str) -> None:
+        """An operation ended, or is gone: what stood behind it may go."""
+        held = self._banks.get(bank, {})
+        if held.pop(operation_id, None) is None:
+            return
+        if held:
+            self._offer(bank)
+        else:
+            del self._banks[bank]
 
     def take(self, limit: int, now: int) -> list[tuple[Bank, str]]:
         """At most `limit` due operations, one bank after the other."""
         while self._later and self._later[0][0] <= now:
-            _, operation_id, bank = heapq.heappop(self._later)
-            self._ready.setdefault(bank, deque()).append(operation_id)
+            due, operation_id, bank = heapq.heappop(self._later)
+            operation = self._banks.get(bank, {}).get(operation_id)
+            if operation is not None and operation.due == due:
+                operation.ready, operation.due = True, None
+                self._offer(bank)
         taken: list[tuple[Bank, str]] = []
-        while self._ready and len(taken) < limit:
-            bank, waiting = self._ready.popitem(last=False)
-            taken.append((bank, waiting.popleft()))
-            if waiting:
-                self._ready[bank] = waiting
+        while self._turns and len(taken) < limit:
+            bank, _ = self._turns.popitem(last=False)
+            found = self._next(bank)
+            if found is not None:
+                taken.append((bank, found))
+                self._turns[bank] = None
         return taken
+
+    def _offer(self, bank: Bank) -> None:
+        self._turns.setdefault(bank)
+        self._changed.set()
+
+    def _next(self, bank: Bank) -> str | None:
+        waited_for: set[int] = set()
+        for operation_id, operation in self._banks.get(bank, {}).items():
+            if operation.ready and operation.documents.isdisjoint(waited_for):
+                operation.ready = False
+                return operation_id
+            waited_for |= operation.documents
+        return None
 
     def next_due(self) -> int | None:
         return self._later[0][0] if self._later else None
@@ -79,8 +130,8 @@ class OperationQueue:
         self._changed.set()
 
     async def wait(self, seconds: float) -> None:
-        """Until something is queued, at most `seconds`."""
-        if self._ready or self.closed:
+        """Until something may be handed out, at most `seconds`."""
+        if self._turns or self.closed:
             return
         self._changed.clear()
         try:
@@ -89,7 +140,13 @@ class OperationQueue:
             return
 
     def __len__(self) -> int:
-        return sum(len(waiting) for waiting in self._ready.values()) + len(self._later)
+        return sum(one.ready or one.due is not None for held in self._banks.values() for one in held.values())
+
+
+def document_marks(names: Iterable[str]) -> tuple[int, ...]:
+    """64-bit digests of document ids."""
+    digests = (hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest() for name in names)
+    return tuple(int.from_bytes(digest[:8], "little") for digest in digests)
 
 
 def recover(partition: Partition, now: int) -> list[tuple[Bank, OperationRecord]]:
@@ -143,6 +200,7 @@ def submit(applier: Applier, request: SubmitOperations) -> dict[str, bool]:
             parent=new.parent,
             children=tuple(new.children),
             result=new.result,
+            documents=document_marks(new.documents),
         )
         applier.apply(OperationStored(record, new.payload))
     return {"created": True}
@@ -176,7 +234,7 @@ def finish(applier: Applier, request: FinishOperation) -> None:
     settle_parent(applier, operation.parent, request.now)
 
 
-def change(applier: Applier, request: ChangeOperation, requeue: Callable[[str], None]) -> dict[str, str]:
+def change(applier: Applier, request: ChangeOperation, requeue: Requeue) -> dict[str, str]:
     """Cancel, retry or delete an operation; a parent passes it on to its children."""
     operation = read_operation(applier, request.id)
     if operation is None:
@@ -186,7 +244,7 @@ def change(applier: Applier, request: ChangeOperation, requeue: Callable[[str], 
     return {"operation_id": request.id}
 
 
-def _cancel(applier: Applier, operation: OperationRecord, now: int, requeue: Callable[[str], None]) -> None:
+def _cancel(applier: Applier, operation: OperationRecord, now: int, requeue: Requeue) -> None:
     if operation.status not in OPEN_STATES:
         raise Conflict(f"Operation '{operation.id}' is already {operation.status}.")
     for name in operation.children:
@@ -197,11 +255,14 @@ def _cancel(applier: Applier, operation: OperationRecord, now: int, requeue: Cal
         ended = dataclasses.replace(operation, status=CANCELLED, updated_at=now, completed_at=now)
         applier.apply(OperationStored(ended))
         settle_parent(applier, operation.parent, now)
+        if not operation.children:
+            # One that was kept back is looked at now and found ended, so that what waits for it may go.
+            requeue(ended)
     else:
         applier.apply(OperationStored(dataclasses.replace(operation, cancel_requested=True, updated_at=now)))
 
 
-def _retry(applier: Applier, operation: OperationRecord, now: int, requeue: Callable[[str], None]) -> None:
+def _retry(applier: Applier, operation: OperationRecord, now: int, requeue: Requeue) -> None:
     deferred = operation.status == PENDING and operation.next_retry_at is not None
     if operation.status not in (FAILED, CANCELLED) and not deferred:
         raise Conflict(f"Operation '{operation.id}' is {operation.status}; only failed or cancelled ones are retried.")
@@ -222,10 +283,10 @@ def _retry(applier: Applier, operation: OperationRecord, now: int, requeue: Call
     )
     applier.apply(OperationStored(again))
     if not operation.children:
-        requeue(operation.id)
+        requeue(again)
 
 
-def _delete(applier: Applier, operation: OperationRecord, now: int, requeue: Callable[[str], None]) -> None:
+def _delete(applier: Applier, operation: OperationRecord, now: int, requeue: Requeue) -> None:
     if operation.status in OPEN_STATES:
         raise Conflict(f"Operation '{operation.id}' is {operation.status}; cancel it first.")
     applier.apply(OperationErased(operation.id))

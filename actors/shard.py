@@ -31,6 +31,7 @@ from recalld.storage.budget import MemoryBudget
 from recalld.storage.errors import BankNotFound, DeadlineExceeded, NotFound, Quarantined, RecalldError, Unavailable
 from recalld.storage.home import Home
 from recalld.storage.partition import Partition, StoreSettings
+from recalld.storage.records import OperationRecord
 from recalld.storage.upkeep import compact, tend
 
 log = structlog.get_logger(__name__)
@@ -164,7 +165,7 @@ class Shard:
                     self._home.open_partition, number, self._store, self._clock, self._new_id, self._budget
                 )
                 for bank, operation in await asyncio.to_thread(operations.recover, partition, self._clock()):
-                    self._queue.put(bank, operation.id, operation.next_retry_at)
+                    self._queue.put(bank, operation.id, operation.next_retry_at, operation.documents)
                 self._partitions[number] = partition
         return partition
 
@@ -218,9 +219,11 @@ class Shard:
             )
             futures.append(asyncio.wrap_future(future))
         answers = await asyncio.gather(*futures, return_exceptions=True)
-        for commit in request.commits:
+        for commit, answer in zip(request.commits, answers, strict=True):
             if commit.operation_id is not None:
                 self._held.pop(commit.operation_id, None)
+                if not isinstance(answer, BaseException):
+                    self._queue.settle((commit.tenant, commit.bank_id), commit.operation_id)
         return tuple(_as_error(answer) if isinstance(answer, BaseException) else answer for answer in answers)
 
     async def _linked(self, commit: messages.CommitRetain) -> Any:
@@ -290,7 +293,8 @@ class Shard:
         if answer["created"]:
             for new in request.operations:
                 if new.kind not in operations.PARENT_KINDS:
-                    self._queue.put((request.tenant, request.bank_id), new.id)
+                    marks = operations.document_marks(new.documents)
+                    self._queue.put((request.tenant, request.bank_id), new.id, documents=marks)
         return answer
 
     async def _claim(self, request: messages.ClaimOperations) -> tuple[messages.Claimed, ...]:
@@ -305,6 +309,7 @@ class Shard:
             try:
                 claimed = await self._write(*bank, run)
             except BankNotFound:
+                self._queue.settle(bank, operation_id)
                 continue
             except Quarantined:  # the bank takes no writes: its work is parked
                 self._queue.put(bank, operation_id, self._clock() + PARKED_US)
@@ -316,7 +321,9 @@ class Shard:
                 log.warning("an operation could not be claimed", operation=operation_id, error=type(error).__name__)
                 self._queue.put(bank, operation_id, self._clock() + CLAIM_AGAIN_US)
                 continue
-            if claimed is not None:
+            if claimed is None:
+                self._queue.settle(bank, operation_id)
+            else:
                 now = self._clock()
                 late = time.monotonic() > end
                 self._held[operation_id] = _Held(bank, now if late else now + KEPT_US, now + self._wall_limit)
@@ -337,6 +344,7 @@ class Shard:
         try:
             await self._write(*bank, partial(operations.finish, request=request), frees=True)
         except BankNotFound:
+            self._queue.settle(bank, request.id)
             return {}
         except Exception:
             # What could not be stored must not be lost: the sweep takes the operation back.
@@ -345,14 +353,16 @@ class Shard:
             raise
         if request.retry_at is not None:
             self._queue.put(bank, request.id, request.retry_at)
+        else:
+            self._queue.settle(bank, request.id)
         return {}
 
     async def _change(self, request: messages.ChangeOperation) -> dict[str, Any]:
-        again: list[str] = []
+        again: list[OperationRecord] = []
         run = partial(operations.change, request=request, requeue=again.append)
         answer = await self._write(request.tenant, request.bank_id, run, frees=True)
-        for operation_id in again:
-            self._queue.put((request.tenant, request.bank_id), operation_id)
+        for operation in again:
+            self._queue.put((request.tenant, request.bank_id), operation.id, documents=operation.documents)
         return answer
 
     async def _sweep(self) -> None:

@@ -90,6 +90,7 @@ def new_operations(parent: str, items: Sequence[RetainItem], tokens: int) -> tup
             parent=parent,
             document_id=part[0].document_id if len({item.document_id for item in part}) == 1 else None,
             result={"sub_batch_index": index},
+            documents=tuple(dict.fromkeys(item.document_id for item in part if item.document_id is not None)),
         )
         for index, part in enumerate(parts)
     ]

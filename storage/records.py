@@ -196,3 +196,5 @@ class OperationRecord:
     result: dict[str, Any] = field(default_factory=dict)
     receipt: tuple[dict[str, Any], ...] = ()
     cancel_requested: bool = False
+    documents: tuple[int, ...] = ()
+    """Marks of the documents it writes, to keep their order: digests, so that no name outlives its document."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from flight_service import TENANT, ended, item, opened, retain, texts, until
+from flight_service import TENANT, ended, item, opened, operation, queue, retain, texts, until
 
 from recalld.actors.messages import CommitRetains, SubmitOperations
+from recalld.actors.operations import OperationQueue
 from recalld.daemon.service import MemoryService
-from recalld.storage.errors import Superseded
+from recalld.storage.errors import Superseded, Unavailable
 
 FAST = {"operations_backoff_seconds": 0.05, "operations_backoff_max_seconds": 0.2, "operations_max_attempts": 3}
 
@@ -84,3 +86,86 @@ async def test_a_retain_that_is_planned_again_keeps_its_place_in_line(service: M
     await retain(service, "b", item("version one", document_id="d"))
     await asyncio.gather(*younger)
     assert refused and (await service.get_document(TENANT, "b", "d"))["original_text"] == "version two"
+
+
+async def test_versions_sent_in_the_background_end_with_the_last_one(service: MemoryService) -> None:
+    big = "word " * 6000
+    wanted = [
+        await queue(service, "b", item("another " + big, document_id="x")),
+        await queue(service, "b", item("version one " + big, document_id="d"), item("also", document_id="e")),
+        await queue(service, "b", item("version two", document_id="d"), item("more", document_id="f")),
+    ]
+    for one in wanted:
+        assert (await ended(service, "b", one))["status"] == "completed"
+    assert (await service.get_document(TENANT, "b", "d"))["original_text"] == "version two"
+
+
+async def test_a_version_that_waits_for_another_attempt_is_not_overtaken(service: MemoryService) -> None:
+    worker = await service._worker()
+    real, failed = service._dispatcher._worker, []
+
+    class Failing:
+        name = "worker-0"
+
+        async def call(self, message: Any, timeout: float | None = None) -> Any:  # noqa: ASYNC109
+            if not failed:
+                failed.append(True)
+                raise Unavailable("The worker is away.")
+            return await worker.call(message, timeout=timeout)
+
+    async def failing() -> Any:
+        return Failing()
+
+    service._dispatcher._worker = failing
+    try:
+        first = await queue(service, "b", item("version one", document_id="d"))
+        second = await queue(service, "b", item("version two", document_id="d"))
+        other = await queue(service, "b", item("something else", document_id="e"))
+        for one in (first, second, other):
+            assert (await ended(service, "b", one))["status"] == "completed"
+    finally:
+        service._dispatcher._worker = real
+    assert failed and (await service.get_document(TENANT, "b", "d"))["original_text"] == "version two"
+
+
+def handed_out(waiting: OperationQueue, now: int = 0) -> list[str]:
+    return [name for _, name in waiting.take(10, now)]
+
+
+def test_operations_of_different_documents_are_handed_out_side_by_side() -> None:
+    waiting, bank = OperationQueue(), ("t", "b")
+    for name, documents in (("one", (1, 2)), ("two", (2, 3)), ("three", (4,)), ("four", (3,)), ("five", ())):
+        waiting.put(bank, name, documents=documents)
+    assert handed_out(waiting) == ["one", "three", "five"]
+    waiting.put(bank, "one", 5)
+    waiting.settle(bank, "three")
+    assert handed_out(waiting) == []
+    assert handed_out(waiting, 5) == ["one"]
+    waiting.settle(bank, "one")
+    assert handed_out(waiting) == ["two"]
+    waiting.settle(bank, "two")
+    assert handed_out(waiting) == ["four"] and len(waiting) == 0
+
+
+async def test_a_cancelled_version_lets_the_next_one_go(service: MemoryService) -> None:
+    service._dispatcher._settings = replace(service.settings, operations_backoff_seconds=60.0)
+    service._dispatcher._settings = replace(service._dispatcher._settings, operations_backoff_max_seconds=60.0)
+    real = service._dispatcher._worker
+
+    async def away() -> Any:
+        raise Unavailable("The worker is away.")
+
+    service._dispatcher._worker = away
+    first = await queue(service, "b", item("version one", document_id="d"))
+
+    async def kept_back() -> bool:
+        listed = await service.list_operations(TENANT, "b", None, None, 10, 0, True)
+        return [row["next_retry_at"] is not None for row in listed["operations"]] == [True]
+
+    await until(kept_back)
+    service._dispatcher._worker = real
+    second = await queue(service, "b", item("version two", document_id="d"))
+    await asyncio.sleep(0.2)
+    assert (await operation(service, "b", second))["status"] == "pending"
+    await service.cancel_operation(TENANT, "b", first)
+    assert (await ended(service, "b", second))["status"] == "completed"
