@@ -1,7 +1,7 @@
 """The Shard: the only reader and writer of its partitions' banks.
 
 The actor is thin: a message is matched to a pure function over a snapshot or an applier, run in a thread (numpy and
-LMDB let the GIL go) or in a partition's writer. Recalls have threads of their own, so none waits behind other work.
+LMDB let the GIL go) or in a partition's writer. Each kind of work has threads of its own (`bank_threads`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import structlog
 
 from recalld.actors import banks, messages, operations, reads
+from recalld.actors.bank_threads import PLAN, READ, RECALL, BankThreads
 from recalld.actors.hosting import log_unexpected
 from recalld.actors.recall import engine
 from recalld.actors.recall.bank import under_bank, with_budgets
@@ -81,8 +82,7 @@ class Shard:
         self._wall_limit = wall_limit_us
         self._partitions: dict[int, Partition] = {}
         self._opening = asyncio.Lock()
-        self._recallers = ThreadPoolExecutor(threads, thread_name_prefix="recall")
-        self._readers = ThreadPoolExecutor(threads, thread_name_prefix="read")
+        self._threads = BankThreads(threads)
         self._queue = operations.OperationQueue()
         self._held: dict[str, _Held] = {}
         self._upkeep = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
@@ -103,9 +103,10 @@ class Shard:
             self._sweeper.cancel()
         if self._tender is not None:
             self._tender.cancel()
+        for partition in self._partitions.values():
+            partition.environment.abandon()
         self._upkeep.shutdown(wait=True, cancel_futures=True)
-        self._recallers.shutdown(wait=True, cancel_futures=True)
-        self._readers.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown()
         await asyncio.gather(*(asyncio.to_thread(partition.close) for partition in self._partitions.values()))
 
     async def handle(self, message: Any) -> Any:
@@ -173,9 +174,6 @@ class Shard:
         number = self._home.partition_of(tenant, bank_id)
         return self._partitions.get(number) or await self._partition_at(number)
 
-    async def _in_thread(self, run: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, run)
-
     async def _write(self, tenant: str, bank_id: str, run: Callable[[Any], T], **options: Any) -> T:
         partition = await self._of(tenant, bank_id)
         return await asyncio.wrap_future(partition.submit(tenant, bank_id, run, **options))
@@ -186,7 +184,7 @@ class Shard:
         partition = await self._of(query.tenant, query.bank_id)
         self._recalls += 1
         run = partial(answer_recall, partition, query, self._recall, self._bank_defaults)
-        return await asyncio.get_running_loop().run_in_executor(self._recallers, run)
+        return await self._threads.run(RECALL, partition, query.tenant, query.bank_id, run)
 
     # -- retain ----------------------------------------------------------------------------------------------------
 
@@ -200,7 +198,7 @@ class Shard:
             except BankNotFound:
                 return empty_plan(request)
 
-        return await self._in_thread(run)
+        return await self._threads.run(PLAN, partition, request.tenant, request.bank_id, run)
 
     async def _commit_retains(self, request: messages.CommitRetains) -> tuple[Any, ...]:
         prepared = await asyncio.gather(*(self._linked(commit) for commit in request.commits), return_exceptions=True)
@@ -238,7 +236,7 @@ class Shard:
             except BankNotFound:
                 return similar_units(None, commit.units, dim)
 
-        return await self._in_thread(run)
+        return await self._threads.run(PLAN, partition, commit.tenant, commit.bank_id, run)
 
     # -- erasing ---------------------------------------------------------------------------------------------------
 
@@ -249,7 +247,7 @@ class Shard:
             with partition.read(request.tenant, request.bank_id) as snap:
                 return plan_erase(snap, request)
 
-        return await self._in_thread(run)
+        return await self._threads.run(PLAN, partition, request.tenant, request.bank_id, run)
 
     async def _commit_erase(self, request: messages.CommitErase) -> dict[str, Any]:
         return await self._write(
@@ -277,9 +275,11 @@ class Shard:
         if request.bank_id:
             partition = await self._of(request.tenant, request.bank_id)
             run = partial(function, partition, request.tenant, request.bank_id, request.params)
-            return await self._in_thread(run)
+            return await self._threads.run(READ, partition, request.tenant, request.bank_id, run)
         found = [
-            await self._in_thread(partial(function, partition, request.tenant, "", request.params))
+            await self._threads.run(
+                READ, partition, request.tenant, "", partial(function, partition, request.tenant, "", request.params)
+            )
             for partition in list(self._partitions.values())
         ]
         return [row for rows in found for row in rows]

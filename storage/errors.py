@@ -14,6 +14,7 @@
     ├── Gone                           410 gone
     ├── TooManyRequests                503 busy               (carries retry_after seconds)
     │   ├── Unavailable                503 unavailable        (a shard is restarting)
+    │   │   └── BankCold               503 unavailable        (internal: load the bank, then ask again)
     │   └── Quarantined                503 quarantined        (a bank takes no writes until it is released)
     ├── DeadlineExceeded               504 deadline
     ├── ClientClosed                   499 client_closed
@@ -124,6 +125,10 @@ class Unavailable(TooManyRequests):
     """A part is away and expected back: what was asked may simply be asked again."""
 
     code = "unavailable"
+
+
+class BankCold(Unavailable):
+    """The bank's caches must be loaded first, which the thread that asked may not do."""
 
 
 class Quarantined(TooManyRequests):

@@ -27,7 +27,7 @@ from recalld.storage.apply import Applier, read_counters
 from recalld.storage.budget import MemoryBudget
 from recalld.storage.changes import BankStored, Delta
 from recalld.storage.environment import DEFAULT_MAP_SIZE, Environment, ReadTxn, WriteTxn
-from recalld.storage.errors import BankNotFound, HomeInUse, Quarantined, Unavailable
+from recalld.storage.errors import BankCold, BankNotFound, HomeInUse, Quarantined, Unavailable
 from recalld.storage.open_bank import OpenBank
 from recalld.storage.records import BankCounters, BankRecord
 from recalld.storage.snapshot import Snapshot
@@ -104,6 +104,7 @@ class Partition:
         self._budget = MemoryBudget(settings.memory_budget) if budget is None else budget
         self._published = 0
         self._loading: dict[int, _Loading] = {}
+        self._thread = threading.local()
         self.epoch = self.environment.write(_raise_epoch, frees=True)
 
     # -- banks -----------------------------------------------------------------------------------------------------
@@ -183,6 +184,21 @@ class Partition:
         """A bank's caches, for upkeep; they stay as long as they are held. Raises `BankNotFound`."""
         return self._open(number)
 
+    def prepare(self, tenant: str, bank_id: str) -> OpenBank:
+        """Load a bank's caches; they stay as long as they are held. Raises `BankNotFound`."""
+        with self.peek(tenant, bank_id) as (_, number):
+            pass
+        return self._open(number)
+
+    @contextmanager
+    def open_banks_only(self) -> Iterator[None]:
+        """This thread neither loads a bank in the block nor waits for a load: `read` raises `BankCold` instead."""
+        self._thread.open_only = True
+        try:
+            yield
+        finally:
+            self._thread.open_only = False
+
     def _open(self, number: int) -> OpenBank:
         """The bank's caches, loaded once however many ask."""
         while True:
@@ -192,6 +208,8 @@ class Partition:
                 if bank is not None:
                     self._banks[number] = bank
                 waiting = self._loading.get(number)
+                if bank is None and getattr(self._thread, "open_only", False):
+                    raise BankCold("The bank is being loaded; try again.")
                 if bank is None and waiting is None:
                     loading = self._loading[number] = _Loading()
                     break
@@ -233,7 +251,7 @@ class Partition:
 
     def _load(self, number: int, quarantined: bool) -> OpenBank:
         # The caller registered in `_loading` first: a commit is either in the transaction or in `pending`.
-        with self.environment.read() as txn:
+        with self.environment.read(long=True) as txn:
             seq, threshold = _read_meta(txn).sequence, self.settings.vector_threshold
             return OpenBank.load(txn, number, seq, threshold, self.folder, quarantined)
 
