@@ -12,34 +12,37 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from recalld.actors.directory import Shards
-from recalld.actors.encoder_messages import EmbeddedTexts, EmbedTexts, ModelDescription, ModelInfo
+from recalld.actors.encoder_client import EncoderClient
+from recalld.actors.encoder_messages import EmbeddedTexts
+from recalld.actors.hosting import log_unexpected
 from recalld.actors.messages import CommitErase, CommitRetain, CommitRetains, EraseJob, PlanErase, RetainJob
 from recalld.actors.retain import prepare
 from recalld.actors.retain.prepare import Preparation
-from recalld.actors.runtime import ActorRef
 from recalld.storage.changes import Embedding
-from recalld.storage.errors import RecalldError, Superseded
-
-log = structlog.get_logger(__name__)
+from recalld.storage.errors import RecalldError, Superseded, Unavailable
 
 LANES = 3
 BATCH_JOBS = 16
 BATCH_CHARACTERS = 60_000
 BIG_JOB_CHARACTERS = 20_000
 ATTEMPTS = 12
+COMMIT_PATIENCE = 10.0
+"""Seconds a lane waits for a commit before it takes the next batch; the commit itself has its jobs' time."""
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A job in line; `size` is the characters of its texts, `documents` are those it names."""
+    """A job in line; `size` is the characters of its texts, `documents` are those it names.
+
+    Nobody waits for it after `end`, on the loop's clock.
+    """
 
     job: RetainJob
     answer: asyncio.Future[Any]
     size: int
     documents: frozenset[tuple[str, str, str]]
+    end: float
     attempts: int = 0
 
 
@@ -50,25 +53,26 @@ class Worker:
         self._shards = shards
         self._find_encoder = encoder
         self._new_id = new_id
-        self._encoder: ActorRef | None = None
+        self._encoder: EncoderClient | None = None
         self._model: dict[str, Any] = {}
         self._waiting: deque[_Waiting] = deque()
         self._arrived = asyncio.Event()
         self._in_hand: set[tuple[str, str, str]] = set()
         self._lanes: list[asyncio.Task[None]] = []
+        self._commits: set[asyncio.Task[None]] = set()
         self._stopping = False
 
     async def start(self) -> None:
-        self._encoder = await self._find_encoder()
-        description: ModelDescription = await self._encoder.call(ModelInfo())
-        self._model = description.identity
+        self._encoder = EncoderClient(await self._find_encoder())
+        self._model = (await self._encoder.describe()).identity
         self._lanes = [asyncio.create_task(self._lane(big=number == 0)) for number in range(LANES)]
 
     async def stop(self) -> None:
         self._stopping = True
-        for lane in self._lanes:
-            lane.cancel()
-        await asyncio.gather(*self._lanes, return_exceptions=True)
+        tasks = [*self._lanes, *self._commits]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def handle(self, message: Any) -> Any:
         match message:
@@ -84,7 +88,8 @@ class Worker:
         size = sum(len(item["content"]) for item in job.items)
         named = (item.get("document_id") for item in job.items)
         documents = frozenset((job.tenant, job.bank_id, name) for name in named if name is not None)
-        waiting = _Waiting(job, asyncio.get_running_loop().create_future(), size, documents)
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(job, loop.create_future(), size, documents, loop.time() + job.seconds)
         self._waiting.append(waiting)
         self._arrived.set()
         return await waiting.answer
@@ -94,7 +99,11 @@ class Worker:
         while True:
             batch = self._take(big)
             if batch:
-                await self._commit(await self._prepare(batch))
+                commit = asyncio.create_task(self._commit(await self._prepare(batch)))
+                self._commits.add(commit)
+                commit.add_done_callback(self._commits.discard)
+                # A shard that is busy for long (it compacts, say) must not keep the lanes from the other shards.
+                await asyncio.wait({commit}, timeout=COMMIT_PATIENCE)
             else:
                 await self._news()
 
@@ -146,15 +155,17 @@ class Worker:
         return await self._assemble(going)
 
     async def _assemble(
-        self, going: list[tuple[_Waiting, Preparation]]
+        self, going: list[tuple[_Waiting, Preparation]], alone: bool = False
     ) -> list[tuple[_Waiting, Preparation, CommitRetain]]:
         texts = [text for _, preparation in going for text in preparation.texts]
+        assert self._encoder is not None
         try:
-            embedded = await self._embed(texts)
+            embedded = await (self._encoder.embed_alone(texts) if alone else self._encoder.embed(texts))
         except Exception as error:
-            if len(going) > 1 and not getattr(error, "retryable", False):
+            refused = len(going) > 1 and not getattr(error, "retryable", False)
+            if not alone and (refused or isinstance(error, Unavailable)):
                 # A text that cannot be embedded must not take the others of its batch with it.
-                return [commit for one in going for commit in await self._assemble([one])]
+                return [commit for one in going for commit in await self._assemble([one], alone=True)]
             for waiting, preparation in going:
                 self._let_go(preparation)
                 self._fail(waiting, error)
@@ -177,14 +188,6 @@ class Worker:
         plan = await self._shards.call(job.tenant, job.bank_id, prepare.plan_request(preparation))
         await asyncio.to_thread(prepare.extract, preparation, plan, self._new_id, lambda: self._stopping)
 
-    async def _embed(self, texts: list[tuple[str, str, str]]) -> EmbeddedTexts:
-        assert self._encoder is not None
-        if not texts:
-            return EmbeddedTexts(0, (), (), (), (), (), ())
-        own, befores, dates = zip(*texts, strict=True)
-        answer: EmbeddedTexts = await self._encoder.call(EmbedTexts(tuple(own), tuple(befores), tuple(dates)))
-        return answer
-
     async def _commit(self, commits: list[tuple[_Waiting, Preparation, CommitRetain]]) -> None:
         by_shard: dict[str, list[tuple[_Waiting, Preparation, CommitRetain]]] = {}
         for entry in commits:
@@ -194,7 +197,9 @@ class Worker:
 
     async def _commit_to(self, name: str, entries: list[tuple[_Waiting, Preparation, CommitRetain]]) -> None:
         try:
-            answers = await self._shards.call_named(name, CommitRetains(tuple(commit for _, _, commit in entries)))
+            left = max(waiting.end for waiting, _, _ in entries) - asyncio.get_running_loop().time()
+            request = CommitRetains(tuple(commit for _, _, commit in entries))
+            answers = await self._shards.call_named(name, request, left)
         except Exception as error:
             answers = [error] * len(entries)
         for (waiting, preparation, _), answer in zip(entries, answers, strict=True):
@@ -216,7 +221,7 @@ class Worker:
 
     def _fail(self, waiting: _Waiting, error: BaseException) -> None:
         if not isinstance(error, RecalldError):
-            log.error("a retain failed", error=type(error).__name__, exc_info=error)
+            log_unexpected("retain_failed", "worker", error)
             error = RecalldError("The retain failed inside recalld; nothing of it was stored.")
         if not waiting.answer.done():
             waiting.answer.set_exception(error)
@@ -229,7 +234,7 @@ class Worker:
             plan = await self._shards.call(
                 job.tenant, job.bank_id, PlanErase(job.tenant, job.bank_id, job.document_id, job.network)
             )
-            embedded = await self._embed([(f.text, f.before_text, f.date) for f in plan.followers])
+            embedded = await self._embed_followers([(f.text, f.before_text, f.date) for f in plan.followers])
             embeddings = tuple(
                 Embedding(
                     follower.uid,
@@ -245,8 +250,15 @@ class Worker:
                 job.tenant, job.bank_id, job.request_id, job.now, plan.uids, embeddings, job.document_id, job.network
             )
             try:
-                return await self._shards.call(job.tenant, job.bank_id, commit, seconds=120.0)
+                return await self._shards.call(job.tenant, job.bank_id, commit, seconds=job.seconds)
             except Superseded:
                 if attempt == ATTEMPTS - 1:
                     raise
         return None
+
+    async def _embed_followers(self, texts: list[tuple[str, str, str]]) -> EmbeddedTexts:
+        assert self._encoder is not None
+        try:
+            return await self._encoder.embed(texts)
+        except Unavailable:
+            return await self._encoder.embed_alone(texts)

@@ -1,0 +1,79 @@
+"""A worker's way to the Encoder: bounded calls, and texts that end its process find out who they are.
+
+When the Encoder dies under a call, any text of any running call may be the reason. Each request is then sent again
+with no other suspect beside it; one under which the Encoder dies again is refused, and the others go through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from recalld.actors.encoder_messages import EmbeddedTexts, EmbedTexts, ModelDescription, ModelInfo
+from recalld.actors.runtime import ActorRef
+from recalld.storage.errors import TooManyRequests, Unavailable, Unprocessable
+
+START_SECONDS = 300.0
+CALL_SECONDS = 60.0
+CHARACTERS_A_SECOND = 500
+"""A tenth of what one slow core embeds: beyond this a call does not work but hang."""
+BACK_SECONDS = 60.0
+BACK_WAIT = 0.1
+ALONE_ATTEMPTS = 2
+
+Text = tuple[str, str, str]
+"""A text, the text before it, its date."""
+
+
+class EncoderClient:
+    """Sends texts to the Encoder. `back_seconds` is how long one that died may take to come back."""
+
+    def __init__(self, encoder: ActorRef, back_seconds: float = BACK_SECONDS) -> None:
+        self._encoder = encoder
+        self._back_seconds = back_seconds
+        self._lost = False
+        self._alone = asyncio.Lock()
+
+    async def describe(self) -> ModelDescription:
+        description: ModelDescription = await self._encoder.call(ModelInfo(), timeout=START_SECONDS)
+        return description
+
+    async def embed(self, texts: Sequence[Text]) -> EmbeddedTexts:
+        """Raises `Unavailable` when the Encoder died, `DeadlineExceeded`, `TooManyRequests` when it stays away."""
+        if not texts:
+            return EmbeddedTexts(0, (), (), (), (), (), ())
+        if self._lost:
+            await self._until_back()
+        own, befores, dates = zip(*texts, strict=True)
+        seconds = CALL_SECONDS + sum(map(len, own)) / CHARACTERS_A_SECOND
+        try:
+            request = EmbedTexts(tuple(own), tuple(befores), tuple(dates))
+            answer: EmbeddedTexts = await self._encoder.call(request, timeout=seconds)
+        except Unavailable:
+            self._lost = True
+            raise
+        return answer
+
+    async def embed_alone(self, texts: Sequence[Text]) -> EmbeddedTexts:
+        """`embed` for texts under which the Encoder died. Raises `Unprocessable` when it dies of them again."""
+        async with self._alone:
+            for _ in range(ALONE_ATTEMPTS):
+                try:
+                    return await self.embed(texts)
+                except Unavailable:
+                    continue
+        raise Unprocessable(
+            "The process that embeds texts ended each time it was given this request, so nothing of it was stored."
+            " Send its items one by one to find the text it cannot take."
+        )
+
+    async def _until_back(self) -> None:
+        end = time.monotonic() + self._back_seconds
+        wait = BACK_WAIT
+        while not await self._encoder.alive():
+            if time.monotonic() > end:
+                raise TooManyRequests("The process that embeds texts does not come back; see the log.", retry_after=10)
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, 2.0)
+        self._lost = False
