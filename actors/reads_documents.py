@@ -138,13 +138,14 @@ def list_chunks(partition: Partition, tenant: str, bank_id: str, params: dict[st
 
 
 def find_chunk(partition: Partition, tenant: str, bank_id: str, params: dict[str, Any]) -> list[dict[str, Any]]:
-    """[the chunk] when one of the tenant's banks in this partition holds it, else [].
+    """The chunks in this partition, of any of the tenant's banks, that have the id; mostly one or none.
 
     An id reads `{bank}_{document}_{index}` and both names may hold underscores, so every way to split it is tried.
     """
     head, _, last = params["chunk_id"].rpartition("_")
     if not head or not last.isascii() or not last.isdigit() or last != str(int(last[:11])) or int(last) >= 1 << 32:
         return []
+    found = []
     with partition.environment.read() as txn:
         for at, letter in enumerate(head[: MAX_BANK_ID + 1]):
             if letter != "_" or at in (0, len(head) - 1):
@@ -155,8 +156,8 @@ def find_chunk(partition: Partition, tenant: str, bank_id: str, params: dict[str
                 continue
             value = txn.get(keys.chunk(number, document.number, int(last)))
             if value is not None:
-                return [_chunk_item(head[:at], document.id, codec.decode(ChunkRecord, value))]
-    return []
+                found.append(_chunk_item(head[:at], document.id, codec.decode(ChunkRecord, value)))
+    return found
 
 
 def _chunk_item(bank_id: str, document_id: str, chunk: ChunkRecord) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from recalld.storage.analysis import query_terms
 from recalld.storage.errors import (
     BadRequest,
     BankNotFound,
+    Conflict,
     DeadlineExceeded,
     NotFound,
     OperationIdTaken,
@@ -344,11 +345,17 @@ class MemoryService:
             raise NotFound(text) from None
 
     async def get_chunk(self, tenant: str, chunk_id: str) -> Answer:
-        for found in await self.shards.call_all(messages.Read("find_chunk", tenant, params={"chunk_id": chunk_id})):
-            if found:
-                chunk: Answer = found[0]
-                return chunk
-        raise NotFound(f"Chunk '{chunk_id}' not found")
+        read = messages.Read("find_chunk", tenant, params={"chunk_id": chunk_id})
+        found: list[Answer] = [chunk for chunks in await self.shards.call_all(read) for chunk in chunks]
+        if not found:
+            raise NotFound(f"Chunk '{chunk_id}' not found")
+        if len(found) > 1:
+            raise Conflict(
+                f"Chunk id '{chunk_id}' fits chunks of {len(found)} documents, because names of banks and documents may"
+                " hold underscores. List the chunks of the document you mean: GET"
+                " /v1/default/banks/{bank_id}/documents/{document_id}/chunks."
+            )
+        return found[0]
 
     async def list_tags(self, tenant: str, bank_id: str, q: str | None, source: str, limit: int, offset: int) -> Answer:
         return await self._read("list_tags", tenant, bank_id, q=q, source=source, limit=limit, offset=offset)
