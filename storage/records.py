@@ -59,9 +59,13 @@ class PreparedUnit:
     causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+# The one record that is not frozen: a recall makes a hundred, and a frozen one takes five times as long to make.
+@dataclass(slots=True)
 class UnitRecord:
-    """One stored memory. `entities` are entity numbers of its bank; `state` is `valid` or `invalidated`."""
+    """One stored memory. `entities` are entity numbers of its bank; `state` is `valid` or `invalidated`.
+
+    Never written to: `dataclasses.replace` makes a changed one.
+    """
 
     uid: int
     id: str
