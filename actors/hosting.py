@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import traceback
 from typing import Any
 
 import structlog
@@ -12,6 +11,7 @@ import structlog
 from recalld.actors.runtime import Actor, ActorSpec, Resolver, load_factory
 from recalld.actors.wirecodec import pack, unpack
 from recalld.storage.errors import RecalldError, Unavailable
+from recalld.storage.faults import origin
 
 log = structlog.get_logger("recalld.actors")
 
@@ -20,13 +20,7 @@ _ANSWER, _FAILURE = b"\x00", b"\x01"
 
 def log_unexpected(event: str, actor: str, error: BaseException) -> None:
     """Log where an exception came from: its type and frames, not its message, which may quote a user's text."""
-    chain: list[str] = []
-    link: BaseException | None = error
-    while link is not None and len(chain) < 5:
-        frames = "".join(traceback.format_tb(link.__traceback__, limit=-12))
-        chain.append(f"{type(link).__module__}.{type(link).__qualname__}\n{frames}")
-        link = link.__cause__ or link.__context__
-    log.error(event, actor=actor, error=type(error).__qualname__, traceback="caused by\n".join(chain))
+    log.error(event, actor=actor, error=type(error).__qualname__, traceback=origin(error))
 
 
 def failure(data: bytes) -> RecalldError | None:

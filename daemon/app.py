@@ -21,6 +21,7 @@ from recalld.daemon.service_api import MemoryServiceApi
 from recalld.daemon.settings_table import Settings
 from recalld.daemon.wire import problems
 from recalld.storage.errors import ClientClosed, RecalldError, TooManyRequests
+from recalld.storage.faults import origin
 
 __all__ = ["build_app"]
 
@@ -105,9 +106,7 @@ class Edge:
                 headers["WWW-Authenticate"] = "Bearer"
             headers["X-Recalld-Code"] = error.code
             if error.status >= 500 and not error.retryable:
-                log.error(
-                    "%s failed (request %s)", found[0].operation if found else UNMATCHED, request_id, exc_info=error
-                )
+                _log_failure(found, request_id, error)
             return Reply(problems.detail(error.message), error.status)
         except web.HTTPException as error:
             return Reply(problems.detail(error.reason), error.status)
@@ -116,7 +115,7 @@ class Edge:
         except ConnectionError:
             return Reply(problems.detail("The client closed the connection."), ClientClosed.status)
         except Exception as error:
-            log.error("%s failed (request %s)", found[0].operation if found else UNMATCHED, request_id, exc_info=error)
+            _log_failure(found, request_id, error)
             text = f"Something went wrong inside recalld; the daemon's log has the details under request {request_id}."
             return Reply(problems.detail(text), 500)
 
@@ -170,3 +169,8 @@ class Edge:
         if self.settings.access_log:
             line: Mapping[str, Any] = {"status": status, "ms": round(seconds * 1000, 2), "request_id": request_id}
             access.info("%s %s %s", method, template, line)
+
+
+def _log_failure(found: list[Route], request_id: str, error: BaseException) -> None:
+    operation = found[0].operation if found else UNMATCHED
+    log.error("%s failed (request %s): %s", operation, request_id, origin(error))

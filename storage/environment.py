@@ -30,6 +30,7 @@ import lmdb
 import structlog
 
 from recalld.storage.errors import DiskFull, RecalldError, StoreCorrupt, Unavailable
+from recalld.storage.faults import origin
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -64,6 +65,16 @@ class ReadTxn:
                 return
             yield key, cursor.value()
             found = cursor.next()
+
+    def keys(self, prefix: bytes) -> list[bytes]:
+        """Keys that begin with `prefix` in order; their values are not read."""
+        cursor = self._txn.cursor()
+        found: list[bytes] = []
+        more = cursor.set_range(prefix)
+        while more and (key := bytes(cursor.key())).startswith(prefix):
+            found.append(key)
+            more = cursor.next()
+        return found
 
     def scan_reverse(self, prefix: bytes) -> Iterator[tuple[bytes, memoryview]]:
         """Keys that begin with `prefix`, last first."""
@@ -301,15 +312,16 @@ class Environment:
                     return
                 continue
             except Exception as error:
-                log.error("commit failed", partition=self.folder.name, error=repr(error))
+                log.error("commit failed", partition=self.folder.name, traceback=origin(error))
                 _fail(group, self._typed(error))
                 return
             for _job, _result, callbacks in done:
                 for callback in callbacks:
                     try:
                         callback()
-                    except Exception:
-                        log.exception("a cache could not follow a commit", partition=self.folder.name)
+                    except Exception as error:
+                        where = origin(error)
+                        log.error("a cache could not follow a commit", partition=self.folder.name, traceback=where)
             for job, result, _callbacks in done:
                 job.future.set_result(result)
             return

@@ -14,9 +14,10 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 
-from recalld.storage import bank_index, keys, postings
+from recalld.storage import answers, bank_index, keys, postings
 from recalld.storage.environment import WriteTxn
 from recalld.storage.errors import BankNotFound, RecalldError
+from recalld.storage.faults import origin
 from recalld.storage.hnsw import HnswIndex
 from recalld.storage.open_bank import OpenBank
 from recalld.storage.partition import Partition
@@ -45,7 +46,7 @@ def tend(partition: Partition, seconds: float) -> bool:
         except (RecalldError, OSError, RuntimeError, MemoryError) as error:
             # The files of a bank that was just deleted may be gone under its feet; a full disk may have room later.
             if not bank.closed:
-                log.warning("upkeep of a bank rests for a minute", bank=bank.record.number, error=repr(error))
+                log.warning("upkeep of a bank rests for a minute", bank=bank.record.number, traceback=origin(error))
             bank.rests_until = time.monotonic() + REST_SECONDS
         finally:
             bank.upkeep.release()
@@ -126,6 +127,7 @@ def compact(partition: Partition) -> tuple[int, int]:
         dead = ~bank.view().columns.exists
         if dead.any():
             _sweep_postings(partition, record.number, dead)
+        answers.sweep(partition, record.number)
         with bank.upkeep:
             _compact_vectors(partition, bank)
     before, after = partition.environment.compact()

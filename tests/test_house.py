@@ -77,3 +77,24 @@ def test_public_names_exist(folder: str) -> None:
     assert package.__all__
     for name in package.__all__:
         assert getattr(package, name) is not None
+
+
+def test_logs_quote_no_exception() -> None:
+    """An exception's message may hold a user's text: logs get `faults.origin` of it, its type and frames."""
+    wrong = []
+    numbers_alone = {"hnsw.py", "vectors.py"}  # what fails there reads files without any text
+    for folder in ("storage", "actors", "daemon"):
+        for path in modules(folder):
+            if path.name in numbers_alone:
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not (
+                    isinstance(node, ast.Call) and ast.unparse(node.func).startswith(("log.", "logging.", "access."))
+                ):
+                    continue
+                given = [*node.args, *(keyword.value for keyword in node.keywords)]
+                quotes = any(ast.unparse(one) in ("error", "repr(error)", "str(error)", "exc") for one in given)
+                options = {keyword.arg for keyword in node.keywords}
+                if quotes or "exc_info" in options or ast.unparse(node.func) == "log.exception":
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not wrong

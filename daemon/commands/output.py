@@ -43,7 +43,6 @@ def screen_rows(status: Mapping[str, Any]) -> list[tuple[str, str]]:
     put("home", status.get("home"))
     put("runtime", _runtime(status))
     put("partitions", status.get("partitions"))
-    put("banks", status.get("banks"))
     put("embedding", _embedding(status.get("embedding")))
     put("ranking", _words(status.get("ranking")))
     put("model", _provider(status.get("model")))
