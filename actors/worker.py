@@ -16,11 +16,19 @@ from recalld.actors.directory import Shards
 from recalld.actors.encoder_client import EncoderClient
 from recalld.actors.encoder_messages import EmbeddedTexts
 from recalld.actors.hosting import log_unexpected
-from recalld.actors.messages import CommitErase, CommitRetain, CommitRetains, EraseJob, PlanErase, RetainJob
+from recalld.actors.messages import (
+    CommitErase,
+    CommitRetain,
+    CommitRetains,
+    EraseJob,
+    ErasePlan,
+    PlanErase,
+    RetainJob,
+)
 from recalld.actors.retain import prepare
 from recalld.actors.retain.prepare import Preparation
 from recalld.storage.changes import Embedding
-from recalld.storage.errors import RecalldError, Superseded, Unavailable
+from recalld.storage.errors import NotFound, RecalldError, Superseded, Unavailable
 
 LANES = 3
 BATCH_JOBS = 16
@@ -229,11 +237,26 @@ class Worker:
     # -- erase -----------------------------------------------------------------------------------------------------
 
     async def _erase(self, job: EraseJob) -> Any:
-        """Erase units, their followers embedded anew in the same commit; planned again when the bank changed."""
-        for attempt in range(ATTEMPTS):
-            plan = await self._shards.call(
-                job.tenant, job.bank_id, PlanErase(job.tenant, job.bank_id, job.document_id, job.network)
+        """Erase units, their followers embedded anew in the same commit."""
+        wanted = PlanErase(job.tenant, job.bank_id, job.document_id, job.network)
+
+        def commit(plan: ErasePlan, embeddings: tuple[Embedding, ...]) -> CommitErase:
+            return CommitErase(
+                job.tenant, job.bank_id, job.request_id, job.now, plan.uids, embeddings, job.document_id, job.network
             )
+
+        return await self._with_followers(wanted, commit, job.seconds)
+
+    async def _with_followers(
+        self, wanted: PlanErase, commit: Callable[[ErasePlan, tuple[Embedding, ...]], Any], seconds: float
+    ) -> Any:
+        """Commit a change with the new vectors of the followers it has; planned again when the bank changed."""
+        for attempt in range(ATTEMPTS):
+            try:
+                plan: ErasePlan = await self._shards.call(wanted.tenant, wanted.bank_id, wanted)
+            except NotFound:
+                # Gone, perhaps by this very request, whose answer got lost: the commit answers that again, or this.
+                plan = ErasePlan(b"", ())
             embedded = await self._embed_followers([(f.text, f.before_text, f.date) for f in plan.followers])
             embeddings = tuple(
                 Embedding(
@@ -246,11 +269,8 @@ class Worker:
                 )
                 for i, follower in enumerate(plan.followers)
             )
-            commit = CommitErase(
-                job.tenant, job.bank_id, job.request_id, job.now, plan.uids, embeddings, job.document_id, job.network
-            )
             try:
-                return await self._shards.call(job.tenant, job.bank_id, commit, seconds=job.seconds)
+                return await self._shards.call(wanted.tenant, wanted.bank_id, commit(plan, embeddings), seconds=seconds)
             except Superseded:
                 if attempt == ATTEMPTS - 1:
                     raise

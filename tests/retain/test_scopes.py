@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from recalld.actors.messages import CommitRetains
+import pytest
+
+from recalld.actors.messages import CommitRetains, EraseJob
 from recalld.daemon.service import MemoryService
+from recalld.storage.errors import NotFound
 
 from .conftest import Bank, snapshot
 
@@ -78,3 +81,20 @@ async def test_a_retain_planned_before_a_clearing_stores_its_text_all_the_same(b
     worker._shards.call_named = clear_before_the_commit
     await bank.retain({"content": "Ana keeps bees.", "document_id": "d"})
     assert cleared and await bank.texts("Ana bees") == ["Ana keeps bees."]
+
+
+async def test_a_deletion_repeated_with_its_request_id_gets_the_same_answer(bank: Bank, service: MemoryService) -> None:
+    await bank.retain({"content": "Ana keeps bees.", "document_id": "d"})
+    job = EraseJob("default", "b", "request-1", service._clock(), document_id="d")
+    worker = await service._worker()
+    first = await worker.call(job)
+    assert first["units"] == 1
+    # The worker died before its answer arrived, and meanwhile the document came back.
+    assert await worker.call(job) == first
+    await bank.retain({"content": "Ana keeps bees.", "document_id": "d"})
+    assert await worker.call(job) == first
+    assert await bank.texts("Ana bees") == ["Ana keeps bees."]
+    with pytest.raises(NotFound):
+        await worker.call(EraseJob("default", "b", "request-2", service._clock(), document_id="other"))
+    with pytest.raises(NotFound):
+        await worker.call(EraseJob("default", "none such", "request-3", service._clock(), document_id="d"))
