@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from recalld.actors.erasure import drop_payloads
 from recalld.actors.messages import CommitErase, PatchDocument, PutBank
 from recalld.storage import codec, keys
 from recalld.storage.apply import Applier, read_counters
@@ -110,6 +111,8 @@ def commit_erase(applier: Applier, request: CommitErase) -> dict[str, Any]:
         applier.apply(UnitsReembedded(tuple(request.embeddings), request.now))
     for number in documents:
         applier.apply(DocumentErased(number, request.now))
+    if record is not None or request.network is None:
+        drop_payloads(applier, request.document_id, request.now)
     applier.touch(request.now)
     entities = entities_before - applier.entity_count()
     return {"units": live_before, "documents": len(documents), "entities": entities}

@@ -270,6 +270,11 @@ def _retry(applier: Applier, operation: OperationRecord, now: int, requeue: Requ
         child = read_operation(applier, name)
         if child is not None and child.status in (FAILED, CANCELLED):
             _retry(applier, child, now, requeue)
+    payload = keys.operation_key(applier.bank, keys.PAYLOAD, operation.id)
+    if operation.kind not in PARENT_KINDS and applier.txn.get(payload) is None:
+        raise Conflict(
+            f"What operation '{operation.id}' was to store was erased with a document it names; send it again."
+        )
     status = PROCESSING if operation.children else PENDING
     again = dataclasses.replace(
         operation,
