@@ -167,7 +167,7 @@ class Environment:
         self._alone_wanted = False
         self._closed_gate = False
         self._stopped = False
-        self._abandoned = False
+        self.abandoned = False
         self.last_commit = time.monotonic()
         # Held by whoever copies the whole file: no compaction waits for a backup in the writer, where writes wait too.
         self._copying = threading.Lock()
@@ -406,7 +406,7 @@ class Environment:
 
     def abandon(self) -> None:
         """End copies and compactions under way and to come, so that closing need not wait; the file stays as it is."""
-        self._abandoned = True
+        self.abandoned = True
 
     def _compact(self) -> tuple[int, int]:
         data = self.folder / "data.mdb"
@@ -443,7 +443,7 @@ class Environment:
             items = txn.cursor().iternext()
             consumed = REWRITE_KEYS
             while consumed == REWRITE_KEYS:
-                if self._abandoned:
+                if self.abandoned:
                     raise Unavailable("The store is closing; try again.")
                 with fresh.begin(write=True) as copy:
                     consumed, _ = copy.cursor().putmulti(itertools.islice(items, REWRITE_KEYS), append=True)

@@ -105,6 +105,8 @@ class Partition:
         self._published = 0
         self._loading: dict[int, _Loading] = {}
         self._thread = threading.local()
+        self.compaction_rests_until = 0.0
+        """No compaction starts by itself before this instant of the monotonic clock."""
         self.epoch = self.environment.write(_raise_epoch, frees=True)
 
     # -- banks -----------------------------------------------------------------------------------------------------

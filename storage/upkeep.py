@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recalld.storage import answers, bank_index, keys, postings
 from recalld.storage.environment import WriteTxn
-from recalld.storage.errors import BankNotFound, RecalldError
+from recalld.storage.errors import BankNotFound, RecalldError, Unavailable
 from recalld.storage.faults import origin
 from recalld.storage.hnsw import HnswIndex
 from recalld.storage.open_bank import OpenBank
@@ -28,13 +28,20 @@ KEYS_A_COMMIT = 2000
 # hnswlib keeps the GIL while it saves: a save that is due waits for a pause of this length in the queries.
 QUIET_SECONDS = 2.0
 REST_SECONDS = 60.0
+# A partition compacts itself when this much of its file is free pages, once nothing was written for a while: writes
+# wait while it does.
+FREE_SHARE = 0.5
+FREE_BYTES = 64 << 20
+QUIET_WRITES_SECONDS = 10.0
+COMPACTION_RESTS_SECONDS = 600.0
 
 
 def tend(partition: Partition, seconds: float) -> bool:
     """One round of background work on the open banks, for about `seconds`; True when some is left.
 
     Banks past the threshold move to an approximate index, tails move into graphs, grown indexes are saved, and folders
-    of deleted banks go. A save of a large index takes longer than `seconds`.
+    of deleted banks go. A save of a large index takes longer than `seconds`, and so does the compaction of a partition
+    whose file is mostly free pages.
     """
     remove_strays(partition)
     banks = [bank for bank in partition.open_banks() if _wants(bank)]
@@ -50,7 +57,25 @@ def tend(partition: Partition, seconds: float) -> bool:
             bank.rests_until = time.monotonic() + REST_SECONDS
         finally:
             bank.upkeep.release()
+    if _mostly_free(partition):
+        partition.compaction_rests_until = time.monotonic() + COMPACTION_RESTS_SECONDS
+        try:
+            compact(partition)
+        except (RecalldError, OSError) as error:
+            if not partition.environment.abandoned:
+                log.warning(
+                    "a compaction rests for ten minutes", partition=partition.folder.name, traceback=origin(error)
+                )
     return any(_wants(bank) for bank in banks)
+
+
+def _mostly_free(partition: Partition) -> bool:
+    environment, now = partition.environment, time.monotonic()
+    if now < partition.compaction_rests_until or now - environment.last_commit < QUIET_WRITES_SECONDS:
+        return False
+    usage = environment.usage()
+    free = usage["file_bytes"] - usage["used_bytes"]
+    return free >= FREE_BYTES and free > FREE_SHARE * usage["file_bytes"]
 
 
 def settle(partition: Partition) -> None:
@@ -120,6 +145,8 @@ def compact(partition: Partition) -> tuple[int, int]:
     """
     remove_strays(partition)
     for record, _ in partition.banks():
+        if partition.environment.abandoned:
+            raise Unavailable("The store is closing; try again.")
         try:
             bank = partition.open_bank(record.number)
         except BankNotFound:
