@@ -10,6 +10,7 @@ import numpy as np
 
 from recalld.actors.erasure import drop_payloads
 from recalld.actors.messages import CommitErase, PatchDocument, PutBank
+from recalld.actors.retain.followers import check_embeddings, check_prepared
 from recalld.storage import codec, keys
 from recalld.storage.apply import Applier, read_counters
 from recalld.storage.changes import (
@@ -69,7 +70,10 @@ def _document(applier: Applier, document_id: str) -> DocumentRecord:
 
 
 def patch_document(applier: Applier, request: PatchDocument) -> dict[str, Any]:
-    """Replace the tags of a document and its units, or how it is scoped."""
+    """Replace the tags of a document and its units, or how it is scoped.
+
+    Raises `Superseded` when the document gained or lost units, or a unit a follower, since the plan.
+    """
     record = _document(applier, request.document_id)
     params = dict(record.params)
     if request.observation_scopes is not None:
@@ -79,10 +83,28 @@ def patch_document(applier: Applier, request: PatchDocument) -> dict[str, Any]:
     changed = dataclasses.replace(record, tags=tags, params=params, revision=revision, updated_at=request.now)
     applier.apply(DocumentStored(changed))
     if request.tags is not None:
-        members = applier.set_members(keys.SET_DOCUMENT, number_key(record.number))
-        applier.apply(UnitsRetagged(tuple(members), tags, request.now))
+        _retag(applier, request, record.number, tuple(sorted(set(tags))))
     applier.touch(request.now)
     return {}
+
+
+def _retag(applier: Applier, request: PatchDocument, number: int, tags: tuple[str, ...]) -> None:
+    uids = tuple(np.frombuffer(request.uids, "<u4").tolist())
+    members = set(uids)
+    if set(applier.set_members(keys.SET_DOCUMENT, number_key(number))) != members:
+        raise Superseded("The document changed while its new tags were prepared.")
+    prepared = {embedding.uid for embedding in request.embeddings}
+    check_prepared(applier, uids, prepared, lambda unit: unit.uid in members or unit.tags == tags)
+    outside = {uid for uid in uids if uid not in prepared and applier.prev_of(uid) not in members}
+    applier.apply(UnitsRetagged(uids, tags, request.now))
+    for uid in outside:
+        unit = applier.unit(uid)
+        before = applier.unit(unit.predecessor) if unit is not None and unit.predecessor is not None else None
+        if before is not None and before.tags != tags:
+            raise Superseded("A unit's predecessor changed while the new tags of its document were prepared.")
+    if request.embeddings:
+        applier.apply(UnitsReembedded(tuple(request.embeddings), request.now))
+    check_embeddings(applier, request.embeddings)
 
 
 def commit_erase(applier: Applier, request: CommitErase) -> dict[str, Any]:
@@ -96,11 +118,7 @@ def commit_erase(applier: Applier, request: CommitErase) -> dict[str, Any]:
         raise Superseded("The document changed while its deletion was prepared.")
     gone, prepared = set(uids), {embedding.uid for embedding in request.embeddings}
     live_before = sum(1 for uid in uids if applier.is_live(uid))
-    for uid in uids:
-        for follower in applier.followers(uid):
-            unit = applier.unit(follower) if follower not in gone and follower not in prepared else None
-            if unit is not None and unit.predecessor is not None and applier.is_live(follower):
-                raise Superseded("A unit was added behind one that is being erased.")
+    check_prepared(applier, uids, prepared, lambda unit: unit.uid in gone)
     if record is not None:
         documents = [record.number]
     else:
@@ -109,6 +127,7 @@ def commit_erase(applier: Applier, request: CommitErase) -> dict[str, Any]:
     applier.apply(UnitsErased(uids, request.now))
     if request.embeddings:
         applier.apply(UnitsReembedded(tuple(request.embeddings), request.now))
+    check_embeddings(applier, request.embeddings)
     for number in documents:
         applier.apply(DocumentErased(number, request.now))
     if record is not None or request.network is None:

@@ -223,12 +223,13 @@ class EraseJob:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class PlanErase:
-    """Worker to shard: who must be embedded anew when these units go. Answer: `ErasePlan`."""
+    """Worker to shard: who is embedded anew when these units go, or stay under other `tags`. Answer: `ErasePlan`."""
 
     tenant: str
     bank_id: str
     document_id: str | None = None
     network: int | None = None
+    tags: tuple[str, ...] | None = None
 
 
 @message(1)
@@ -309,7 +310,11 @@ class Read:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class PatchDocument:
-    """Replace a document's tags, and those of its units. Answer: {}."""
+    """Replace a document's tags, and those of its units. Answer: {}.
+
+    Goes to the worker, which adds the units (packed uint32) and new vectors for those that part from a predecessor by
+    their tags, and hands it on to the shard. That answers `Superseded` when the units changed.
+    """
 
     tenant: str
     bank_id: str
@@ -318,6 +323,9 @@ class PatchDocument:
     now: int
     tags: tuple[str, ...] | None = None
     observation_scopes: Any = None
+    uids: bytes = b""
+    embeddings: tuple[Any, ...] = ()
+    seconds: float = 3600.0
 
 
 # -- operations: gateway -> shard ------------------------------------------------------------------------------------

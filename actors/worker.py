@@ -7,6 +7,7 @@ their shard together, so that they share a flush. A lone request waits for nobod
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from recalld.actors.messages import (
     CommitRetains,
     EraseJob,
     ErasePlan,
+    PatchDocument,
     PlanErase,
     RetainJob,
 )
@@ -88,6 +90,8 @@ class Worker:
                 return await self._enqueue(message)
             case EraseJob():
                 return await self._erase(message)
+            case PatchDocument():
+                return await self._patch(message)
         raise RecalldError(f"A worker does not understand {type(message).__name__}.")
 
     # -- retain ----------------------------------------------------------------------------------------------------
@@ -246,6 +250,17 @@ class Worker:
             )
 
         return await self._with_followers(wanted, commit, job.seconds)
+
+    async def _patch(self, request: PatchDocument) -> Any:
+        """Change a document; under new tags, units that part from a predecessor are embedded in the same commit."""
+        if request.tags is None:
+            return await self._shards.call(request.tenant, request.bank_id, request, seconds=request.seconds)
+        wanted = PlanErase(request.tenant, request.bank_id, request.document_id, tags=request.tags)
+
+        def commit(plan: ErasePlan, embeddings: tuple[Embedding, ...]) -> PatchDocument:
+            return dataclasses.replace(request, uids=plan.uids, embeddings=embeddings)
+
+        return await self._with_followers(wanted, commit, request.seconds)
 
     async def _with_followers(
         self, wanted: PlanErase, commit: Callable[[ErasePlan, tuple[Embedding, ...]], Any], seconds: float

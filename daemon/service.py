@@ -427,7 +427,7 @@ class MemoryService:
             observation_scopes=fields.get("observation_scopes"),
         )
         try:
-            await self.shards.call(tenant, bank_id, request)
+            await self._work(request)
         except BankNotFound:
             raise NotFound(f"Document '{document_id}' not found") from None
         return {"success": True}

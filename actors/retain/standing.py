@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from recalld.actors.messages import (
     DocumentState,
@@ -22,6 +25,8 @@ from recalld.storage.records import DocumentRecord, UnitRecord
 from recalld.storage.snapshot import Snapshot
 
 TURNS_LOOKED_AT = 32
+Uids = NDArray[np.integer[Any]]
+Bools = NDArray[np.bool_]
 
 
 def plan_retain(snap: Snapshot, request: PlanRetain) -> RetainPlan:
@@ -130,25 +135,51 @@ def units_to_erase(snap: Snapshot, request: PlanErase) -> np.ndarray[tuple[int],
 
 
 def plan_erase(snap: Snapshot, request: PlanErase) -> ErasePlan:
-    """The units to erase and, outside them, the units embedded behind one of them."""
+    """The units to erase or to tag anew, and the units whose vectors then carry text that their readers may not see.
+
+    Retired units count too: they are read as of before.
+    """
     uids = units_to_erase(snap, request)
-    gone = np.zeros(snap.n, np.bool_)
-    gone[uids] = True
+    chosen = np.zeros(snap.n, np.bool_)
+    chosen[uids] = True
     prev = snap.columns.prev
-    outside = np.flatnonzero(snap.columns.live & ~gone & (prev >= 0) & gone[prev])
-    followers = []
-    for uid in outside.tolist():
-        unit = snap.unit(uid)
-        if unit is None or unit.predecessor is None:
-            continue
-        before = int(prev[uid])
-        while before >= 0 and gone[before]:
-            before = int(prev[before])
-        stands = snap.unit(before) if before >= 0 else None
-        if stands is not None and (stands.tags != unit.tags or stands.trust != unit.trust):
-            stands = None
-        stored = _stored(unit)
-        followers.append(
-            Follower(uid, unit.text, stored.date, stands.uid if stands else None, stands.text if stands else "")
-        )
+    behind = snap.columns.exists & (prev >= 0)
+    if request.tags is not None:
+        followers = _parted(snap, np.flatnonzero(behind & (chosen != chosen[prev])), chosen, request.tags)
+    else:
+        followers = _bereft(snap, np.flatnonzero(behind & ~chosen & chosen[prev]), chosen)
     return ErasePlan(uids.astype("<u4").tobytes(), tuple(followers))
+
+
+def _bereft(snap: Snapshot, uids: Uids, gone: Bools) -> list[Follower]:
+    """Of the units right behind one in `gone`, those embedded behind it; each then stands behind what is left."""
+    followers = []
+    for unit in snap.units(uids.tolist()):
+        if unit.predecessor is None:
+            continue
+        before = int(snap.columns.prev[unit.uid])
+        while before >= 0 and gone[before]:
+            before = int(snap.columns.prev[before])
+        stands = snap.unit(before) if before >= 0 else None
+        if stands is not None and (
+            stands.tags != unit.tags
+            or stands.trust != unit.trust
+            or (stands.retired_at is not None and unit.retired_at is None)
+        ):
+            stands = None
+        before_text = stands.text if stands else ""
+        followers.append(Follower(unit.uid, unit.text, _stored(unit).date, stands.uid if stands else None, before_text))
+    return followers
+
+
+def _parted(snap: Snapshot, uids: Uids, chosen: Bools, tags: tuple[str, ...]) -> list[Follower]:
+    """Of the units on a border of `chosen`, those embedded behind one that has other tags when those have `tags`."""
+    new = tuple(sorted(set(tags)))
+    followers = []
+    for unit in snap.units(uids.tolist()):
+        if unit.predecessor is None:
+            continue
+        other = snap.unit(unit.predecessor) if chosen[unit.uid] else unit
+        if other is None or other.tags != new:
+            followers.append(Follower(unit.uid, unit.text, _stored(unit).date, None, ""))
+    return followers
