@@ -10,7 +10,7 @@ import numpy as np
 
 from recalld.actors.erasure import drop_payloads
 from recalld.actors.messages import CommitErase, PatchDocument, PutBank
-from recalld.actors.retain.followers import check_embeddings, check_prepared
+from recalld.actors.retain.followers import check_places, check_prepared
 from recalld.storage import codec, keys
 from recalld.storage.apply import Applier, read_counters
 from recalld.storage.changes import (
@@ -104,7 +104,7 @@ def _retag(applier: Applier, request: PatchDocument, number: int, tags: tuple[st
             raise Superseded("A unit's predecessor changed while the new tags of its document were prepared.")
     if request.embeddings:
         applier.apply(UnitsReembedded(tuple(request.embeddings), request.now))
-    check_embeddings(applier, request.embeddings)
+    check_places(applier, prepared)
 
 
 def commit_erase(applier: Applier, request: CommitErase) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def commit_erase(applier: Applier, request: CommitErase) -> dict[str, Any]:
     applier.apply(UnitsErased(uids, request.now))
     if request.embeddings:
         applier.apply(UnitsReembedded(tuple(request.embeddings), request.now))
-    check_embeddings(applier, request.embeddings)
+    check_places(applier, prepared)
     for number in documents:
         applier.apply(DocumentErased(number, request.now))
     if record is not None or request.network is None:

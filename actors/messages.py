@@ -123,6 +123,8 @@ class DocumentState:
     tags: tuple[str, ...]
     text: str | None = None
     """The whole text, when appending to JSON needs it merged; else None."""
+    followers: tuple[Any, ...] = ()
+    """Live units of other documents that are embedded behind units of this one."""
 
 
 @message(1)

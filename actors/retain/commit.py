@@ -11,6 +11,7 @@ import struct
 from typing import Any
 
 from recalld.actors.messages import ChunkWrite, CommitRetain, DocumentWrite
+from recalld.actors.retain.followers import check_places, check_prepared
 from recalld.storage import codec, keys
 from recalld.storage.apply import Applier
 from recalld.storage.changes import (
@@ -35,6 +36,7 @@ from recalld.storage.records import (
     DocumentRecord,
     OperationRecord,
     PreparedUnit,
+    UnitRecord,
 )
 
 _U32 = struct.Struct("<I")
@@ -58,22 +60,27 @@ def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> di
     units = {unit.id: unit for unit in write.units}
     new: list[NewUnit] = []
     uids: dict[str, int] = {}
+    changed: list[int] = []
     new_document = False
     for document in write.documents:
         stored = _document(applier, document.document_id)
         if (stored.revision if stored else 0) != document.revision:
             raise Superseded("The document changed while the request was prepared.")
         new_document |= stored is None
-        new += _write_document(applier, write, document, stored, units, uids, similar)
+        added, touched = _write_document(applier, write, document, stored, units, uids, similar)
+        new += added
+        changed += touched
     if new:
         applier.apply(UnitsAdded(tuple(new), write.now))
     if write.embeddings:
-        applier.apply(
-            UnitsReembedded(
-                tuple(dataclasses.replace(e, predecessor=_uid(e.predecessor, uids)) for e in write.embeddings),
-                write.now,
-            )
-        )
+        embeddings = tuple(dataclasses.replace(e, predecessor=_uid(e.predecessor, uids)) for e in write.embeddings)
+        applier.apply(UnitsReembedded(embeddings, write.now))
+        # Turns of other documents that now stand behind this one's last unit.
+        behind = {e.uid: e.predecessor for e in embeddings if isinstance(e.predecessor, int)}
+        moved = {uid: before for uid, before in behind.items() if applier.prev_of(uid) != before}
+        if moved:
+            applier.apply(UnitsRelinked(moved, write.now))
+    _check_followers(applier, write, changed, new)
     if write.documents:
         applier.touch(write.now, new_document)
     answer = {"items": list(write.receipt), "units": len(new), "documents": [d.document_id for d in write.documents]}
@@ -83,6 +90,20 @@ def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> di
         applier.apply(OperationStored(dataclasses.replace(done, receipt=receipt, error=None), b""))
         settle_parent(applier, operation.parent, write.now)
     return answer
+
+
+def _check_followers(applier: Applier, write: CommitRetain, changed: list[int], new: list[NewUnit]) -> None:
+    """Raise `Superseded` when a unit would be left behind one that was replaced or tagged otherwise since the plan."""
+    prepared = {embedding.uid for embedding in write.embeddings}
+
+    def spared(unit: UnitRecord) -> bool:
+        before = applier.unit(unit.predecessor) if unit.predecessor is not None else None
+        stands = before is not None and before.retired_at is None and before.tags == unit.tags
+        return unit.retired_at is not None or stands
+
+    check_prepared(applier, changed, prepared, spared)
+    check_places(applier, prepared)
+    check_places(applier, (one.uid for one in new if isinstance(one.unit.predecessor, int)))
 
 
 def _uid(reference: Any, uids: dict[str, int]) -> int | None:
@@ -114,7 +135,8 @@ def _write_document(
     units: dict[str, PreparedUnit],
     uids: dict[str, int],
     similar: Similar,
-) -> list[NewUnit]:
+) -> tuple[list[NewUnit], list[int]]:
+    """The units to add, and the uids of stored ones that were retired or tagged anew."""
     number = stored.number if stored else applier.allocate("document")
     old = _old_chunks(applier, number, stored, document)
     thread, prev = _thread(applier, document, stored, units)
@@ -178,10 +200,12 @@ def _write_document(
         applier.apply(UnitsRelinked(relinked, write.now))
     if moved:
         applier.apply(UnitsMoved(moved, write.now))
+    changed = gone
     for chunk in document.chunks:
         if chunk.keep is not None and chunk.tags is not None:
             applier.apply(UnitsRetagged(old[chunk.keep].uids, chunk.tags, write.now))
-    return new
+            changed = [*changed, *old[chunk.keep].uids]
+    return new, changed
 
 
 def _chunk_id(write: CommitRetain, document: DocumentWrite, index: int) -> str:
@@ -199,9 +223,9 @@ def _old_chunks(
 
 def _last_uid(applier: Applier, stored: DocumentRecord) -> int:
     for _, value in applier.txn.scan_reverse(keys.chunks(applier.bank, stored.number)):
-        chunk = codec.decode(ChunkRecord, value)
-        if chunk.uids:
-            return chunk.uids[-1]
+        live = [uid for uid in codec.decode(ChunkRecord, value).uids if applier.is_live(uid)]
+        if live:
+            return live[-1]
     return -1
 
 

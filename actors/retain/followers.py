@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 
 from recalld.storage.apply import Applier
-from recalld.storage.changes import Embedding
 from recalld.storage.errors import Superseded
 from recalld.storage.records import UnitRecord
 
@@ -25,10 +24,10 @@ def check_prepared(
                 raise Superseded("A unit was added behind one that changes.")
 
 
-def check_embeddings(applier: Applier, embeddings: Iterable[Embedding]) -> None:
-    """After all changes: raise `Superseded` when a unit now stands behind one that it must not be embedded behind."""
-    for embedding in embeddings:
-        unit = applier.unit(embedding.uid)
+def check_places(applier: Applier, uids: Iterable[int]) -> None:
+    """After all changes: raise `Superseded` when one of `uids` is embedded behind a unit that it must not be."""
+    for uid in uids:
+        unit = applier.unit(uid)
         if unit is None or unit.predecessor is None:
             continue
         before = applier.unit(unit.predecessor)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -155,6 +155,25 @@ def places(
             found.append(Place(unit, before if before is not None and _same_readers(before, unit) else None))
             before = unit
     return found
+
+
+def turns_behind(
+    draft: DocumentDraft, state: DocumentState, found: Sequence[Place], written: Container[int]
+) -> list[Place]:
+    """Units of other documents whose predecessor in this one goes or parts from them by its tags.
+
+    They now stand behind the document's last unit. `written` are uids of documents of the same request, placed there.
+    """
+    if draft.append and not draft.merged:
+        return []
+    staying = {place.unit.uid: place.unit for place in found if isinstance(place.unit, StoredUnit)}
+    last = found[-1].unit if found else None
+    turns = []
+    for unit in state.followers:
+        before = staying.get(unit.predecessor)
+        if unit.uid not in written and (before is None or not _same_readers(before, unit)):
+            turns.append(Place(unit, last if last is not None and _same_readers(last, unit) else None))
+    return turns
 
 
 def _same_readers(a: StoredUnit | NewFact, b: StoredUnit | NewFact) -> bool:

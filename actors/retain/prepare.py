@@ -40,6 +40,8 @@ class Preparation:
     job: RetainJob
     drafts: list[DocumentDraft]
     places: list[list[Place]] = field(default_factory=list)
+    turns: list[list[Place]] = field(default_factory=list)
+    """Of each document, units of others that its new state leaves without what they were embedded behind."""
     facts: list[list[NewFact]] = field(default_factory=list)
     plan: RetainPlan | None = None
     owners: list[Place] = field(default_factory=list)
@@ -90,6 +92,7 @@ def extract(
     job = preparation.job
     preparation.plan = plan
     turns = iter(plan.turns)
+    written = {unit.uid for state in plan.documents for chunk in state.chunks for unit in chunk.units}
     for draft, state in zip(preparation.drafts, plan.documents, strict=True):
         first = draft.items[0]
         turn_before = next(turns) if draft.undocumented and not first.undated else None
@@ -105,7 +108,8 @@ def extract(
         places = planning.places(draft, state, facts, turn_before)
         preparation.facts.append(facts)
         preparation.places.append(places)
-        for place in places:
+        preparation.turns.append(planning.turns_behind(draft, state, places, written))
+        for place in (*places, *preparation.turns[-1]):
             if isinstance(place.unit, NewFact) or place.stale:
                 preparation.owners.append(place)
                 preparation.texts.append((text_of(place.unit), text_of(place.before), _date(place, job)))
@@ -159,10 +163,10 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
     embeddings: list[Embedding] = []
     documents: list[DocumentWrite] = []
     receipt: list[dict[str, Any]] = []
-    for draft, state, places, facts in zip(
-        preparation.drafts, plan.documents, preparation.places, preparation.facts, strict=True
+    for draft, state, places, turns, facts in zip(
+        preparation.drafts, plan.documents, preparation.places, preparation.turns, preparation.facts, strict=True
     ):
-        for place in places:
+        for place in (*places, *turns):
             index = at.get(id(place))
             if index is None:
                 continue

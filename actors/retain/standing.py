@@ -20,6 +20,7 @@ from recalld.actors.messages import (
     TurnWanted,
 )
 from recalld.actors.retain.plan import TURN_GAP_US, day
+from recalld.storage import keys
 from recalld.storage.errors import NotFound
 from recalld.storage.records import DocumentRecord, UnitRecord
 from recalld.storage.snapshot import Snapshot
@@ -76,7 +77,19 @@ def _state(snap: Snapshot, record: DocumentRecord, indexes: range, text: str | N
             # A chunk that lost units to an erase stands for its text no more: no digest, no match, so it is read again.
             digest = chunk.digest if len(live) == len(chunk.uids) else ""
             chunks.append(StoredChunk(index, digest, tuple(_stored(unit) for unit in live)))
-    return DocumentState(record.id, record.revision, tuple(chunks), record.chunks, record.tags, text)
+    followers = tuple(_stored(unit) for chunk in chunks for unit in _turns_behind(snap, record, chunk))
+    return DocumentState(record.id, record.revision, tuple(chunks), record.chunks, record.tags, text, followers)
+
+
+def _turns_behind(snap: Snapshot, record: DocumentRecord, chunk: StoredChunk) -> list[UnitRecord]:
+    """Live units of other documents that are embedded behind a unit of the chunk: later turns of a conversation."""
+    own = [unit.uid for unit in chunk.units]
+    found = [keys.trailing_u32(key) for uid in own for key, _ in snap.txn.scan(keys.followers(snap.bank, uid))]
+    return [
+        unit
+        for unit in snap.units([uid for uid in found if snap.columns.document[uid] != record.number])
+        if unit.predecessor is not None and unit.retired_at is None
+    ]
 
 
 def document_text(snap: Snapshot, record: DocumentRecord) -> str | None:

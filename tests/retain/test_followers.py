@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from recalld.actors.messages import CommitErase, PatchDocument
 from recalld.daemon.service import MemoryService
+from recalld.storage.records import NETWORK_NAMES
 
 from .conftest import Bank, snapshot
 
@@ -95,3 +97,77 @@ async def test_a_turn_that_came_while_tags_were_prepared_is_embedded_anew_too(
     worker._shards.call = turn_before_the_commit
     await service.patch_document("default", "b", first, {"tags": ["secret"]})
     assert came and rows(service, 1) == await alone(service, ANSWER)
+
+
+async def test_parallel_patches_and_turns_end_with_no_unit_behind_one_of_other_tags(
+    bank: Bank, service: MemoryService
+) -> None:
+    made = await turns(bank, QUESTION, ANSWER, OTHER, tags=["x"])
+    await asyncio.gather(
+        *(service.patch_document("default", "b", name, {"tags": [f"t{n}"]}) for n, name in enumerate(made)),
+        *(bank.retain({"content": f"turn {n}", "timestamp": WHEN, "tags": ["x"]}) for n in range(3)),
+    )
+    with snapshot(service, "b") as snap:
+        units = [snap.unit(uid) for uid in range(snap.n)]
+        assert len(units) == 6
+        for unit in units:
+            assert unit.predecessor is None or units[unit.predecessor].tags == unit.tags
+
+
+async def test_a_turn_behind_a_replaced_document_is_embedded_behind_its_new_text(
+    bank: Bank, service: MemoryService
+) -> None:
+    first, *_ = await turns(bank, QUESTION, ANSWER)
+    await bank.retain({"content": OTHER, "timestamp": WHEN, "document_id": first})
+    assert rows(service, 1) == await behind(service, OTHER, ANSWER)
+    with snapshot(service, "b") as snap:
+        assert snap.unit(1).predecessor == 2 == snap.columns.prev[1]
+    await service.delete_document("default", "b", first)
+    assert rows(service, 1) == await alone(service, ANSWER)
+
+
+async def test_a_turn_behind_a_document_that_takes_other_tags_stands_alone(bank: Bank, service: MemoryService) -> None:
+    first, *_ = await turns(bank, QUESTION, ANSWER)
+    await bank.retain({"content": QUESTION, "timestamp": WHEN, "document_id": first, "tags": ["secret"]})
+    assert rows(service, 1) == await alone(service, ANSWER)
+    with snapshot(service, "b") as snap:
+        assert (snap.n, snap.unit(0).tags, snap.unit(1).predecessor) == (2, ("secret",), None)
+
+
+async def test_a_turn_behind_an_unchanged_document_keeps_its_vectors(bank: Bank, service: MemoryService) -> None:
+    first, *_ = await turns(bank, QUESTION, ANSWER)
+    before = rows(service, 1)
+    await bank.retain({"content": QUESTION, "timestamp": WHEN, "document_id": first})
+    assert rows(service, 1) == before
+
+
+async def test_a_turn_and_the_one_before_it_replaced_in_one_call(bank: Bank, service: MemoryService) -> None:
+    first, second = await turns(bank, QUESTION, ANSWER)
+    await bank.retain(
+        {"content": OTHER, "timestamp": WHEN, "document_id": first},
+        {"content": ANSWER, "timestamp": WHEN, "document_id": second},
+    )
+    assert rows(service, 1) == await alone(service, ANSWER)
+
+
+async def test_a_turn_that_came_while_the_one_before_it_was_replaced_is_embedded_anew(
+    bank: Bank, service: MemoryService
+) -> None:
+    first, *_ = await turns(bank, QUESTION)
+    await asyncio.gather(
+        bank.retain({"content": OTHER, "timestamp": WHEN, "document_id": first}),
+        *(bank.retain({"content": f"turn {n}", "timestamp": WHEN}) for n in range(4)),
+    )
+    with snapshot(service, "b") as snap:
+        for unit in (snap.unit(uid) for uid in range(snap.n)):
+            assert unit.predecessor != 0
+
+
+async def test_an_append_after_the_last_unit_was_erased_finds_its_place(bank: Bank, service: MemoryService) -> None:
+    opinion = "I think that Rust is better than Go."
+    await bank.retain({"content": QUESTION, "document_id": "d"}, {"content": opinion, "document_id": "d"})
+    with snapshot(service, "b") as snap:
+        network = NETWORK_NAMES[snap.unit(1).network]
+    await service.clear_memories("default", "b", network)
+    await bank.retain({"content": OTHER, "document_id": "d", "update_mode": "append"})
+    assert OTHER in await bank.texts(OTHER)
