@@ -21,6 +21,7 @@ ENV_PREFIX = "RECALLD_"
 ALIAS_PREFIX = "HINDSIGHT_API_"
 DEFAULT_HOME = Path("~/.recalld")
 _ENGINE = RecallSettings()
+MODEL_ONLY = "read by extraction with a language model, the local rules do not use it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +233,9 @@ class Settings:
         choices=("concise", "verbose", "custom", "verbatim", "chunks"),
         alias="RETAIN_EXTRACTION_MODE",
     )
-    retain_mission: str | None = _row(None, "What extraction should look for.", alias="RETAIN_MISSION")
+    retain_mission: str | None = _row(None, "What extraction should look for; " + MODEL_ONLY, alias="RETAIN_MISSION")
     retain_custom_instructions: str | None = _row(
-        None, "Own rules for the mode custom.", alias="RETAIN_CUSTOM_INSTRUCTIONS"
+        None, "Own rules for the mode custom; " + MODEL_ONLY, alias="RETAIN_CUSTOM_INSTRUCTIONS"
     )
     retain_extract_causal_links: bool = _row(
         True, "Link facts to what caused them.", alias="RETAIN_EXTRACT_CAUSAL_LINKS"
@@ -243,7 +244,11 @@ class Settings:
         None, "Strategy of items that name none.", alias="RETAIN_DEFAULT_STRATEGY"
     )
     retain_chunk_batch_size: int = _row(
-        100, "Chunks stored in one transaction.", minimum=1, maximum=10_000, alias="RETAIN_CHUNK_BATCH_SIZE"
+        100,
+        "Accepted and not used: what one request, or one part of an asynchronous one, stores is one transaction.",
+        minimum=1,
+        maximum=10_000,
+        alias="RETAIN_CHUNK_BATCH_SIZE",
     )
     retain_batch_tokens: int = _row(
         10000, "Tokens of one part of an asynchronous retain.", minimum=100, alias="RETAIN_BATCH_TOKENS"
@@ -302,7 +307,11 @@ class Settings:
     enable_text_search: bool = _row(True, "Keyword arm.", alias="ENABLE_TEXT_SEARCH")
     enable_graph_retrieval: bool = _row(True, "Graph arm.", alias="ENABLE_GRAPH_RETRIEVAL")
     enable_temporal_retrieval: bool = _row(True, "Temporal arm.", alias="ENABLE_TEMPORAL_RETRIEVAL")
-    enable_reranking: bool = _row(True, "Cross-encoder, where one is configured.", alias="ENABLE_RERANKING")
+    enable_reranking: bool = _row(
+        True,
+        "Accepted and not used: there is no cross-encoder to switch off, late interaction ranks.",
+        alias="ENABLE_RERANKING",
+    )
 
     # Recall: graph
     graph_seeds: int = _engine("graph_seeds", "Best semantic hits the graph arm spreads from.", 1, 1000)
@@ -370,7 +379,7 @@ class Settings:
 
     # Checks and features
     skip_llm_verification: bool = _row(
-        False, "No test call to the model provider at start.", alias="SKIP_LLM_VERIFICATION"
+        False, "Accepted and not used: no model provider is called at start.", alias="SKIP_LLM_VERIFICATION"
     )
     enable_bank_config_api: bool = _row(
         True, "PATCH and DELETE of a bank's configuration.", alias="ENABLE_BANK_CONFIG_API", reload=True

@@ -56,13 +56,17 @@ class Names:
         return self._entities[number]
 
     def resolve(self, mention: EntityMention, seen: int | None) -> int:
-        """The entity a name means: the same folded name, and kinds that agree (a CONCEPT agrees with any)."""
+        """The entity a name means: the same folded name, and kinds that agree (a CONCEPT agrees with any).
+
+        For an exact mention any kind does.
+        """
         key = keys.named(self.bank, keys.ENTITY_NAME, folded(mention.name))
         value = self.txn.get(key)
         numbers = [] if value is None else np.frombuffer(bytes(value), "<u4").tolist()
         for number in numbers:
             entity = self._entity(number)
-            if entity is not None and (entity.kind == mention.kind or "CONCEPT" in (entity.kind, mention.kind)):
+            agree = entity is not None and (entity.kind == mention.kind or "CONCEPT" in (entity.kind, mention.kind))
+            if entity is not None and (agree or mention.exact):
                 kind = mention.kind if entity.kind == "CONCEPT" else entity.kind
                 self._entities[number] = dataclasses.replace(
                     entity,

@@ -19,10 +19,14 @@ LINK_NAMES = {SEMANTIC: "semantic", CAUSED_BY: "caused_by", SUPERSEDES: "superse
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """A name as extraction saw it, before it is resolved to an entity of the bank."""
+    """A name as extraction saw it, before it is resolved to an entity of the bank.
+
+    `exact`: it means whatever bears the same name, capitals aside; kinds do not separate.
+    """
 
     name: str
     kind: str = "CONCEPT"
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,18 +102,21 @@ def fold_name(name: str) -> str:
 
 
 def deduplicated(mentions: Iterable[EntityMention]) -> tuple[EntityMention, ...]:
-    """Cleaned mentions, one a folded name, the first kept; a later, more telling kind replaces CONCEPT."""
+    """Cleaned mentions, one a folded name, the first kept; a later, more telling kind replaces CONCEPT.
+
+    An exact mention's name stays as it was written.
+    """
     kept: dict[str, EntityMention] = {}
     for mention in mentions:
-        name = clean_name(mention.name)
+        name = mention.name if mention.exact else clean_name(mention.name)
         key = fold_name(name)
         if not key:
             continue
         held = kept.get(key)
         if held is None:
-            kept[key] = EntityMention(name, mention.kind)
+            kept[key] = EntityMention(name, mention.kind, mention.exact)
         elif held.kind == CONCEPT != mention.kind:
-            kept[key] = EntityMention(held.name, mention.kind)
+            kept[key] = EntityMention(held.name, mention.kind, held.exact)
     return tuple(kept.values())
 
 

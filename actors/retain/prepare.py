@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recalld.actors.encoder_messages import EmbeddedTexts
@@ -29,7 +29,7 @@ from recalld.actors.retain.items import RetainItem
 from recalld.actors.retain.plan import DocumentDraft, NewFact, Place, day, text_of
 from recalld.storage.analysis import term_frequencies
 from recalld.storage.changes import Embedding
-from recalld.storage.errors import Unavailable
+from recalld.storage.errors import BadRequest, Unavailable
 from recalld.storage.records import EntityMention, PreparedUnit
 
 
@@ -96,6 +96,8 @@ def extract(
     for draft, state in zip(preparation.drafts, plan.documents, strict=True):
         first = draft.items[0]
         turn_before = next(turns) if draft.undocumented and not first.undated else None
+        for item in draft.items:
+            check_strategy(job.defaults, plan.overrides, item.strategy)
         config = item_config(job.defaults, plan.overrides, first.strategy)
         preparation.config = config
         planning.lay_out(draft, state, int(config["retain_chunk_size"]), config.get("retain_structured_chunk_size"))
@@ -115,6 +117,17 @@ def extract(
                 preparation.texts.append((text_of(place.unit), text_of(place.before), _date(place, job)))
 
 
+def check_strategy(defaults: dict[str, Any], overrides: dict[str, Any], strategy: str | None) -> None:
+    """Raises `BadRequest` for the name of a strategy that the bank does not have."""
+    known = {**defaults, **overrides}.get("retain_strategies") or {}
+    if strategy is not None and strategy not in known:
+        have = f"it has {', '.join(sorted(known))}" if known else "it has none"
+        raise BadRequest(
+            f"The bank has no strategy named '{strategy}': {have}. Define it under retain_strategies in the bank's"
+            " configuration, or leave 'strategy' out."
+        )
+
+
 def item_config(defaults: dict[str, Any], overrides: dict[str, Any], strategy: str | None) -> dict[str, Any]:
     """The settings an item is read under: the server's, the bank's over them, then those of its strategy."""
     config = {**defaults, **overrides}
@@ -126,7 +139,8 @@ def item_config(defaults: dict[str, Any], overrides: dict[str, Any], strategy: s
 def _read_chunk(
     job: RetainJob, config: dict[str, Any], text: str, item: RetainItem, index: int, new_id: Callable[[], str]
 ) -> list[NewFact]:
-    given = tuple(EntityMention(entity.name, entity.kind) for entity in item.entities)
+    exact = not item.resolve_entities
+    given = tuple(EntityMention(entity.name, entity.kind, exact) for entity in item.entities)
     chunk = ExtractionInput(
         text=text,
         context=item.context,
@@ -137,6 +151,10 @@ def _read_chunk(
         extra_entities=given,
     )
     found = extractor_for(job.provider, config["retain_extraction_mode"]).extract(chunk)
+    if exact:
+        found = [replace(f, entities=tuple(replace(entity, exact=True) for entity in f.entities)) for f in found]
+    if not config.get("retain_extract_causal_links", True):
+        found = [replace(fact, causes=()) for fact in found]
     return [NewFact(new_id(), fact, item, index, item.tags) for fact in found]
 
 

@@ -27,6 +27,7 @@ async def service(tmp_path: Path) -> AsyncIterator[MemoryService]:
 
 
 async def test_items_of_one_document_stay_together_whatever_their_strategies(service: MemoryService) -> None:
+    await service.patch_config(TENANT, "b", {"retain_strategies": {"a": {}, "b": {}}})
     items = [
         item("Ana keeps bees.", document_id="d", strategy="a"),
         item("Ben sails.", document_id="d", strategy="b"),
@@ -40,6 +41,7 @@ async def test_items_of_one_document_stay_together_whatever_their_strategies(ser
 
 
 async def test_the_operations_of_one_call_are_stored_in_one_write(service: MemoryService) -> None:
+    await service.patch_config(TENANT, "b", {"retain_strategies": {"a": {}, "b": {}}})
     real, sent = service.shards.call, []
 
     async def call(tenant: str, bank_id: str, message: Any, *more: Any) -> Any:
