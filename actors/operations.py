@@ -220,7 +220,10 @@ def claim(applier: Applier, bank: Bank, operation_id: str, now: int) -> Claimed 
 
 
 def finish(applier: Applier, request: FinishOperation) -> None:
-    """Store how a claimed operation ended, or put it back for another attempt."""
+    """Store how a claimed operation ended, or put it back for another attempt.
+
+    One that comes back without an error was let go unfinished, by a daemon that ends: that was no attempt.
+    """
     operation = read_operation(applier, request.id)
     if operation is None or operation.status != PROCESSING:
         return
@@ -228,6 +231,8 @@ def finish(applier: Applier, request: FinishOperation) -> None:
         ended = dataclasses.replace(operation, status=CANCELLED, completed_at=request.now)
     elif request.retry_at is not None:
         ended = dataclasses.replace(operation, status=PENDING, next_retry_at=request.retry_at, error=request.error)
+        if request.error is None:
+            ended = dataclasses.replace(ended, attempts=max(0, operation.attempts - 1), next_retry_at=None)
     else:
         ended = dataclasses.replace(operation, status=FAILED, error=request.error, completed_at=request.now)
     applier.apply(OperationStored(dataclasses.replace(ended, updated_at=request.now)))

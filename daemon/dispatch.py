@@ -31,6 +31,8 @@ CHARACTERS_A_TOKEN = 4
 CLAIM_WAIT = 10.0
 CLAIM_PATIENCE = 20.0
 ANSWER_SECONDS = 10.0
+LAST_CLAIMS = 0.5
+GIVE_BACK_SECONDS = 1.0
 KEEP_SECONDS = 15.0
 """How often a shard is told which of its operations are still worked on; it takes back what it does not hear of."""
 
@@ -127,27 +129,43 @@ class Dispatcher:
         self._clock = clock
         self._defaults = defaults
         self._slots = asyncio.Semaphore(settings.operations_slots)
-        self._loops: list[asyncio.Task[None]] = []
-        self._running: set[asyncio.Task[None]] = set()
+        self._claimers: list[asyncio.Task[None]] = []
+        self._keepers: list[asyncio.Task[None]] = []
+        self._running: dict[asyncio.Task[None], tuple[str, messages.Claimed]] = {}
         self._in_hand: dict[str, set[str]] = {}
+        self._let_go: list[tuple[str, messages.Claimed]] = []
+        self._stopping = False
         self.items_done = 0
 
     def start(self) -> None:
         names = self._shards.names
         self._in_hand = {name: set() for name in names}
-        self._loops = [asyncio.create_task(run(name)) for name in names for run in (self._serve, self._keep)]
+        self._claimers = [asyncio.create_task(self._serve(name)) for name in names]
+        self._keepers = [asyncio.create_task(self._keep(name)) for name in names]
 
     async def stop(self) -> None:
-        """Stop claiming and let go of what runs; a shard queues that again when it starts."""
+        """Stop claiming and give back what runs: a run that an orderly end cuts short uses up no attempt."""
+        self._stopping = True
         with contextlib.suppress(RecalldError):
             await self._shards.call_all(messages.Maintain("drain"), 1.0)
-        tasks = [*self._loops, *self._running]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        running = dict(self._running)
+        await _cancel([*running, *self._keepers])
+        self._let_go += [held for task, held in running.items() if task.cancelled()]
+        if self._claimers:
+            # A claim on its way to us is an operation to give back too.
+            await asyncio.wait(self._claimers, timeout=LAST_CLAIMS)
+        await _cancel(self._claimers)
+        await asyncio.gather(*(self._give_back(shard, claimed) for shard, claimed in self._let_go))
+
+    async def _give_back(self, shard: str, claimed: messages.Claimed) -> None:
+        now = self._clock()
+        report = messages.FinishOperation(claimed.tenant, claimed.bank_id, claimed.id, now, retry_at=now)
+        # Where that does not work the shard queues it again when it starts, as after a crash.
+        with contextlib.suppress(RecalldError):
+            await self._shards.call_named(shard, report, GIVE_BACK_SECONDS)
 
     async def _serve(self, shard: str) -> None:
-        while True:
+        while not self._stopping:
             claimed: Sequence[messages.Claimed] = ()
             try:
                 # Waiting for work takes no slot: with many shards, idle ones would keep the busy from theirs.
@@ -162,10 +180,12 @@ class Dispatcher:
                 log.debug("no operation could be claimed", shard=shard, error=error.code)
                 await asyncio.sleep(1.0)
                 continue
-            if claimed:
+            if claimed and self._stopping:
+                self._let_go.append((shard, claimed[0]))
+            elif claimed:
                 task = asyncio.create_task(self._run(shard, claimed[0]))
-                self._running.add(task)
-                task.add_done_callback(self._running.discard)
+                self._running[task] = (shard, claimed[0])
+                task.add_done_callback(self._running.pop)
 
     async def _claim(self, shard: str, limit: int, wait: float) -> Sequence[messages.Claimed]:
         request = messages.ClaimOperations(limit, self._clock(), wait, CLAIM_PATIENCE)
@@ -236,3 +256,9 @@ class Dispatcher:
             await self._shards.call_named(shard, report, 60.0)
         except RecalldError:
             log.warning("a failed operation could not be reported; its shard queues it again", operation=claimed.id)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

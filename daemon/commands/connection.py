@@ -50,11 +50,12 @@ class Connection:
 
 @asynccontextmanager
 async def connect(
-    settings: Settings, *, url: str | None = None, create: bool = False, seconds: float = 300.0
+    settings: Settings, *, url: str | None = None, create: bool = False, work: bool = False, seconds: float = 300.0
 ) -> AsyncIterator[Connection]:
     """A connection for the length of a command; each call may take `seconds`.
 
     `create` makes a missing home; without it a missing home is an error, so that a mistyped path makes no folder.
+    `work` works off stored operations too, where the home is opened in this process; who asks for it waits for them.
     A daemon that is only starting is waited for. Raises `HomeInUse` when another process has the home and does not
     serve it, `Unreachable` when `url` does not answer.
     """
@@ -65,7 +66,7 @@ async def connect(
         if owner is None:
             if not create:
                 require_home(settings)
-            opened = await _open_or_find(replace(settings, runtime="inline"))
+            opened = await _open_or_find(replace(settings, runtime="inline"), work)
             owner, service = (opened, None) if isinstance(opened, Owner) else (None, opened)
         url = owner.url if owner is not None else None
     if service is not None:
@@ -86,7 +87,7 @@ def require_home(settings: Settings) -> None:
         )
 
 
-async def _open_or_find(settings: Settings) -> MemoryService | Owner:
+async def _open_or_find(settings: Settings, work: bool) -> MemoryService | Owner:
     """The home opened in this process; where another process has it, the daemon that it turns out to be."""
     from recalld.daemon.lifecycle import open_service
     from recalld.storage.errors import HomeInUse
@@ -94,7 +95,7 @@ async def _open_or_find(settings: Settings) -> MemoryService | Owner:
     end = time.monotonic() + STARTING_SECONDS
     while True:
         try:
-            return await open_service(settings)
+            return await open_service(settings, work=work)
         except HomeInUse:
             # Another command that is about to end, or a daemon that has taken the home but does not listen yet.
             owner = find_owner(settings.home_path)

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,9 @@ from recalld.daemon.commands.common import (
     UrlOption,
     settings_of,
 )
+
+if TYPE_CHECKING:
+    from recalld.daemon.commands.connection import Connection
 
 BATCH = 64  # items of one call: large enough for one flush among many, small enough for a progress bar that moves
 
@@ -46,7 +49,9 @@ def retain(
     metadata: Annotated[
         list[str] | None, typer.Option("--metadata", metavar="NAME=VALUE", help="Kept with it; may be repeated.")
     ] = None,
-    background: Annotated[bool, typer.Option("--async", help="Return before extraction is done.")] = False,
+    background: Annotated[
+        bool, typer.Option("--async", help="Return before extraction is done, where a daemon runs to do it.")
+    ] = False,
     home: HomeOption = None,
     url: UrlOption = None,
     config: ConfigOption = None,
@@ -84,28 +89,47 @@ def retain(
         items = [{"content": _content(text, file)} | common]
     settings = settings_of(home, config)
 
-    async def work() -> dict[str, Any]:
-        async with connect(settings, url=url, create=True, seconds=3600) as link:
-            answer: dict[str, Any] = {"success": True, "bank_id": bank, "items_count": 0, "operation_ids": []}
-            with output.progress("Retaining", len(items), quiet=as_json or len(items) == 1) as advance:
-                for start, stop in batches(items):
-                    part = await link.client.retain_batch(bank, items[start:stop], asynchronous=background)
-                    if stop - start == len(items):
-                        return part
-                    answer["items_count"] += part["items_count"]
-                    answer["operation_ids"] += [part["operation_id"]] if part.get("operation_id") else []
-                    advance(stop - start)
-            return answer
+    async def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        async with connect(settings, url=url, create=True, work=background, seconds=3600) as link:
+            answer = await send(link)
+            if link.url is not None:
+                return answer, []
+            # Nothing runs on when this process ends, so it ends when they have.
+            waits = [link.client.wait_operation(bank, one, within=3600) for one in _operations(answer)]
+            return answer, await asyncio.gather(*waits)
 
-    done = asyncio.run(work())
+    async def send(link: Connection) -> dict[str, Any]:
+        answer: dict[str, Any] = {"success": True, "bank_id": bank, "items_count": 0, "operation_ids": []}
+        with output.progress("Retaining", len(items), quiet=as_json or len(items) == 1) as advance:
+            for start, stop in batches(items):
+                part = await link.client.retain_batch(bank, items[start:stop], asynchronous=background)
+                if stop - start == len(items):
+                    return part
+                answer["items_count"] += part["items_count"]
+                answer["operation_ids"] += _operations(part)
+                advance(stop - start)
+        return answer
+
+    done, ended = asyncio.run(work())
     if as_json:
         output.print_json(done)
-        return
-    count = done["items_count"]
-    operations = done.get("operation_ids") or ([done["operation_id"]] if done.get("operation_id") else [])
-    print(f"Retained {count} item{'' if count == 1 else 's'} in {bank}{', extraction runs on' if operations else ''}.")
-    for operation in operations:
-        print(f"operation {operation}")
+    else:
+        operations = _operations(done)
+        said = ""
+        if operations:
+            said = "; no daemon runs, so extraction was waited for" if ended else ", extraction runs on"
+        print(f"Retained {output.plural(done['items_count'], 'item')} in {bank}{said}.")
+        for operation in operations:
+            print(f"operation {operation}")
+    for one in ended:
+        if one["status"] != "completed":
+            why = one.get("error_message") or "no reason is recorded."
+            raise CommandError(f"Operation {one['operation_id']} {one['status']}: {why}")
+
+
+def _operations(answer: dict[str, Any]) -> list[str]:
+    """The operations a retain was turned into."""
+    return answer.get("operation_ids") or ([answer["operation_id"]] if answer.get("operation_id") else [])
 
 
 def recall(

@@ -138,6 +138,11 @@ def progress(label: str, total: int | None, *, quiet: bool = False) -> Iterator[
         yield lambda steps=1: bar.update(task, advance=steps)
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 item`, `2 items`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def size(count: float) -> str:
     """Bytes for a person: 1.5 MB."""
     for unit in ("B", "kB", "MB", "GB"):
