@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import errno
 import json
-import logging
 import os
 import signal
 import sys
@@ -18,7 +17,7 @@ import structlog
 
 from recalld.actors.inline_runtime import InlineRuntime
 from recalld.actors.runtime import ActorRef, Runtime
-from recalld.daemon import composition
+from recalld.daemon import composition, logs
 from recalld.daemon.service import MemoryService
 from recalld.daemon.settings_table import Settings
 from recalld.storage.errors import BadRequest, DeadlineExceeded, HomeInUse, RecalldError
@@ -41,9 +40,10 @@ def init_home(settings: Settings) -> dict[str, Any]:
     return {"home": str(home.path), "partitions": home.info.partitions, "model": home.info.model.get("name")}
 
 
-async def open_service(settings: Settings) -> MemoryService:
+async def open_service(settings: Settings, *, work: bool = True) -> MemoryService:
     """The service over the home in this process, or with Ray, started. Close it with `await service.close()`.
 
+    Without `work` stored operations are left alone: who is about to close again would only cut them short.
     Raises `HomeInUse` when another process has the home, `ModelMismatch` when it was made with another model.
     """
     home = Home.create(settings.home_path, composition.clock(), settings.partitions)
@@ -64,7 +64,8 @@ async def open_service(settings: Settings) -> MemoryService:
     except BaseException:
         await _end(started, home)
         raise
-    service.start()
+    if work:
+        service.start()
     return service
 
 
@@ -183,7 +184,7 @@ async def run_daemon(settings: Settings, on_ready: Callable[[Mapping[str, Any]],
 
     from recalld.daemon.app import build_app
 
-    configure_logging(settings)
+    logs.configure(settings.log_level, settings.log_format)
     # A thread that computes must give the event loop the interpreter back sooner than the default 5 ms.
     sys.setswitchinterval(SWITCH_SECONDS)
     stopping = asyncio.Event()
@@ -260,26 +261,3 @@ def _write_record(home: Home, settings: Settings, port: int) -> None:
     scratch.write_text(json.dumps(record))
     scratch.chmod(0o600)
     scratch.replace(home.run / "daemon.json")
-
-
-def configure_logging(settings: Settings) -> None:
-    """Structured logs on standard error: standard output belongs to what a command prints."""
-    level = getattr(logging, settings.log_level.upper(), logging.DEBUG if settings.log_level == "trace" else 20)
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    renderer: Any = structlog.processors.JSONRenderer() if settings.log_format == "json" else _plain_renderer()
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-
-
-def _plain_renderer() -> Any:
-    return structlog.dev.ConsoleRenderer(colors=False)

@@ -59,7 +59,7 @@ def load(
     """The settings of this process.
 
     `env` is the environment, `file` a TOML or YAML file, `flags` attribute or dotted names to values (None: not given).
-    Warnings are logged, and appended to `warnings` when it is given. Raises `SettingsError` naming every problem.
+    Warnings are appended to `warnings`, or logged where that is not given. Raises `SettingsError` naming every problem.
     """
     found = _Sources()
     if file is not None:
@@ -81,10 +81,11 @@ def load(
             "embedding.trust_remote_code is refused: recalld reads weights and a tokenizer, and never runs code from a "
             "model folder. A model that needs such code must be exported to ONNX."
         )
-    for text in found.warnings:
-        log.warning("%s", text)
     if warnings is not None:
         warnings += found.warnings
+    else:
+        for text in found.warnings:
+            log.warning("%s", text)
     if found.problems:
         raise SettingsError(found.problems)
     return Settings(**values)

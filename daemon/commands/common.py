@@ -42,6 +42,7 @@ class CommandError(Exception):
 
 def settings_of(home: Path | None, config: Path | None, **flags: Any) -> Settings:
     """The settings a command works with: its flags over the environment over the file."""
+    from recalld.daemon import logs
     from recalld.daemon.settings import load
 
     file = config or (Path(os.environ["RECALLD_CONFIG"]) if os.environ.get("RECALLD_CONFIG") else None)
@@ -49,6 +50,8 @@ def settings_of(home: Path | None, config: Path | None, **flags: Any) -> Setting
     settings = load(os.environ, file, {"home": home, **flags}, warnings=warnings)
     for text in warnings:
         note(f"warning: {text}")
+    # Of a command's own work a person wants to hear only what is wrong; `serve` sets its level itself.
+    logs.configure("warning", settings.log_format)
     return settings
 
 
