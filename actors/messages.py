@@ -60,10 +60,14 @@ class RetainJob:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class DocumentWanted:
-    """Part of a plan: a document to be written. `tail` asks for its end only (append), not for every chunk."""
+    """Part of a plan: a document to be written. `tail` asks for its end only (append), not for every chunk.
+
+    `tags` are the tag sets of its new items, each sorted: stored units that have another may be tagged anew.
+    """
 
     document_id: str
     tail: bool = False
+    tags: tuple[Any, ...] = ()
 
 
 @message(1)
@@ -99,6 +103,7 @@ class StoredUnit:
     predecessor: int | None
     date: str
     mentioned_at: int | None = None
+    retired: bool = False
 
 
 @message(1)
@@ -124,7 +129,7 @@ class DocumentState:
     text: str | None = None
     """The whole text, when appending to JSON needs it merged; else None."""
     followers: tuple[Any, ...] = ()
-    """Live units of other documents that are embedded behind units of this one."""
+    """Units outside its live ones that are embedded behind those: turns of other documents, and what was replaced."""
 
 
 @message(1)

@@ -98,8 +98,9 @@ def _check_followers(applier: Applier, write: CommitRetain, changed: list[int], 
 
     def spared(unit: UnitRecord) -> bool:
         before = applier.unit(unit.predecessor) if unit.predecessor is not None else None
-        stands = before is not None and before.retired_at is None and before.tags == unit.tags
-        return unit.retired_at is not None or stands
+        if before is None or before.retired_at is not None:
+            return unit.retired_at is not None
+        return before.tags == unit.tags
 
     check_prepared(applier, changed, prepared, spared)
     check_places(applier, prepared)

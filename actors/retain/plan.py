@@ -160,9 +160,10 @@ def places(
 def turns_behind(
     draft: DocumentDraft, state: DocumentState, found: Sequence[Place], written: Container[int]
 ) -> list[Place]:
-    """Units of other documents whose predecessor in this one goes or parts from them by its tags.
+    """Followers outside the document's live units whose predecessor goes, or parts from them by its tags.
 
-    They now stand behind the document's last unit. `written` are uids of documents of the same request, placed there.
+    Live ones now stand behind the document's last unit; retired ones, which only mind the tags, behind nothing.
+    `written` are uids of documents of the same request, placed there.
     """
     if draft.append and not draft.merged:
         return []
@@ -171,8 +172,11 @@ def turns_behind(
     turns = []
     for unit in state.followers:
         before = staying.get(unit.predecessor)
-        if unit.uid not in written and (before is None or not _same_readers(before, unit)):
-            turns.append(Place(unit, last if last is not None and _same_readers(last, unit) else None))
+        if unit.uid in written or (before is None and unit.retired):
+            continue
+        if before is None or not _same_readers(before, unit):
+            joins = last is not None and not unit.retired and _same_readers(last, unit)
+            turns.append(Place(unit, last if joins else None))
     return turns
 
 

@@ -69,13 +69,17 @@ def _ids(new_id: Callable[[], str]) -> Iterator[str]:
 def plan_request(preparation: Preparation) -> PlanRetain:
     """What to ask the shard before anything is read or embedded."""
     job = preparation.job
-    documents = tuple(DocumentWanted(draft.document_id, draft.append) for draft in preparation.drafts)
+    documents = tuple(DocumentWanted(draft.document_id, draft.append, _tag_sets(draft)) for draft in preparation.drafts)
     turns = tuple(
         TurnWanted(draft.items[0].context, draft.items[0].tags, _anchor(draft.items[0], job))
         for draft in preparation.drafts
         if draft.undocumented and not draft.items[0].undated
     )
     return PlanRetain(job.tenant, job.bank_id, documents, turns)
+
+
+def _tag_sets(draft: DocumentDraft) -> tuple[tuple[str, ...], ...]:
+    return tuple({tuple(sorted(set(item.tags))): None for item in draft.items})
 
 
 def _anchor(item: RetainItem, job: RetainJob) -> int:

@@ -54,11 +54,11 @@ def _document(snap: Snapshot, wanted: DocumentWanted) -> DocumentState:
     if record is None:
         return DocumentState(wanted.document_id, 0, (), 0, ())
     if not wanted.tail:
-        return _state(snap, record, range(record.chunks), None)
+        return _state(snap, record, range(record.chunks), None, wanted.tags)
     first = snap.chunk(record.number, 0)
     if first is not None and first.text.lstrip().startswith("["):
         # A conversation as a JSON array is appended to by merging, so all of it is needed.
-        return _state(snap, record, range(record.chunks), document_text(snap, record))
+        return _state(snap, record, range(record.chunks), document_text(snap, record), wanted.tags)
     last = record.chunks - 1
     while last >= 0:
         state = _state(snap, record, range(last, record.chunks), None)
@@ -68,7 +68,9 @@ def _document(snap: Snapshot, wanted: DocumentWanted) -> DocumentState:
     return _state(snap, record, range(0), None)
 
 
-def _state(snap: Snapshot, record: DocumentRecord, indexes: range, text: str | None) -> DocumentState:
+def _state(
+    snap: Snapshot, record: DocumentRecord, indexes: range, text: str | None, tags: tuple[tuple[str, ...], ...] = ()
+) -> DocumentState:
     chunks = []
     for index in indexes:
         chunk = snap.chunk(record.number, index)
@@ -77,19 +79,30 @@ def _state(snap: Snapshot, record: DocumentRecord, indexes: range, text: str | N
             # A chunk that lost units to an erase stands for its text no more: no digest, no match, so it is read again.
             digest = chunk.digest if len(live) == len(chunk.uids) else ""
             chunks.append(StoredChunk(index, digest, tuple(_stored(unit) for unit in live)))
-    followers = tuple(_stored(unit) for chunk in chunks for unit in _turns_behind(snap, record, chunk))
+    followers = tuple(_stored(unit) for chunk in chunks for unit in _followers(snap, record, chunk, tags))
     return DocumentState(record.id, record.revision, tuple(chunks), record.chunks, record.tags, text, followers)
 
 
-def _turns_behind(snap: Snapshot, record: DocumentRecord, chunk: StoredChunk) -> list[UnitRecord]:
-    """Live units of other documents that are embedded behind a unit of the chunk: later turns of a conversation."""
-    own = [unit.uid for unit in chunk.units]
-    found = [keys.trailing_u32(key) for uid in own for key, _ in snap.txn.scan(keys.followers(snap.bank, uid))]
-    return [
-        unit
-        for unit in snap.units([uid for uid in found if snap.columns.document[uid] != record.number])
-        if unit.predecessor is not None and unit.retired_at is None
-    ]
+def _followers(
+    snap: Snapshot, record: DocumentRecord, chunk: StoredChunk, tags: tuple[tuple[str, ...], ...]
+) -> list[UnitRecord]:
+    """Units outside the document's live ones that are embedded behind a unit of the chunk.
+
+    Retired ones only where the unit may be tagged anew: that it is replaced changes nothing for what is read as of
+    before.
+    """
+    found = []
+    for unit in chunk.units:
+        uids = [keys.trailing_u32(key) for key, _ in snap.txn.scan(keys.followers(snap.bank, unit.uid))]
+        retagged = len(tags) > 1 or tuple(unit.tags) not in {tuple(one) for one in tags}
+        for uid in uids:
+            live = uid < snap.n and bool(snap.columns.live[uid])
+            if live and snap.columns.document[uid] == record.number:
+                continue
+            follower = snap.unit(uid) if live or (retagged and uid < snap.n) else None
+            if follower is not None and follower.predecessor is not None:
+                found.append(follower)
+    return found
 
 
 def document_text(snap: Snapshot, record: DocumentRecord) -> str | None:
@@ -108,6 +121,7 @@ def _stored(unit: UnitRecord) -> StoredUnit:
         predecessor=unit.predecessor,
         date=day(unit.occurred_start if unit.occurred_start is not None else unit.mentioned_at),
         mentioned_at=unit.mentioned_at,
+        retired=unit.retired_at is not None,
     )
 
 

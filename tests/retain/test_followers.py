@@ -171,3 +171,20 @@ async def test_an_append_after_the_last_unit_was_erased_finds_its_place(bank: Ba
     await service.clear_memories("default", "b", network)
     await bank.retain({"content": OTHER, "document_id": "d", "update_mode": "append"})
     assert OTHER in await bank.texts(OTHER)
+
+
+async def test_new_tags_of_kept_text_part_it_from_what_was_replaced_behind_it(
+    bank: Bank, service: MemoryService
+) -> None:
+    kept = {"content": QUESTION, "timestamp": WHEN, "document_id": "d", "tags": ["x"]}
+    await bank.retain(kept, {**kept, "content": ANSWER})
+    await bank.retain(kept, {**kept, "content": OTHER})
+    before = rows(service, 1)
+    await bank.retain(kept)
+    assert rows(service, 1) == before != await alone(service, ANSWER)
+    await bank.retain({**kept, "tags": ["secret"]})
+    with snapshot(service, "b") as snap:
+        assert [snap.unit(uid).tags for uid in range(snap.n)] == [("secret",), ("x",), ("x",)]
+        assert snap.columns.live.tolist() == [True, False, False]
+    assert rows(service, 1) == await alone(service, ANSWER)
+    assert rows(service, 2) == await alone(service, OTHER)
