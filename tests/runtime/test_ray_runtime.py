@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -22,8 +23,8 @@ from runtime_probe import METHODS, OK, UNAUTHENTICATED, UNIMPLEMENTED, grpc_stat
 
 from recalld.actors import watcher
 from recalld.actors.ray_runtime import RayOptions, RayRuntime
-from recalld.actors.runtime import ActorRef
-from recalld.storage.errors import RecalldError, Unavailable
+from recalld.actors.runtime import ActorRef, ActorSpec
+from recalld.storage.errors import DeadlineExceeded, RecalldError, Unavailable
 
 pytestmark = [pytest.mark.ray, pytest.mark.asyncio(loop_scope="module")]
 
@@ -62,6 +63,17 @@ async def ref(bench: Bench) -> ActorRef:
 
 class TestRay(RuntimeContract):
     pass
+
+
+async def test_an_actor_that_does_not_start_in_time_is_a_typed_error_and_gone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime: RayRuntime = bench.runtime  # type: ignore[assignment]
+    monkeypatch.setattr(runtime, "_options", replace(runtime._options, begin_seconds=1.0))
+    spec = ActorSpec("sluggish", "runtime_actors:echo", {"start_seconds": 600.0})
+    with pytest.raises(DeadlineExceeded, match="sluggish"):
+        await runtime.spawn(spec)
+    assert "sluggish" not in runtime.describe()["actors"]
 
 
 async def test_everything_listens_on_loopback_only(bench: Bench, ref: ActorRef) -> None:
