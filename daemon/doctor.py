@@ -6,12 +6,14 @@ A check is a plain function from settings to a `Check`; none changes anything, a
 from __future__ import annotations
 
 import asyncio
+import http.client
 import importlib.util
 import json
 import os
 import shutil
 import socket
 import stat
+import urllib.request
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -20,8 +22,10 @@ from typing import Any, Literal
 
 import psutil
 
-from recalld.daemon.owner import find_owner, recorded_owner
-from recalld.daemon.settings import Settings
+from recalld.daemon.commands.output import plural
+from recalld.daemon.owner import Owner, find_owner, recorded_owner
+from recalld.daemon.settings import Settings, is_loopback
+from recalld.storage.errors import HomeInUse, RecalldError
 
 NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "fuse.s3fs", "afs", "ceph", "glusterfs", "lustre")
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
@@ -56,7 +60,12 @@ async def examine(settings: Settings) -> list[Check]:
         check_port,
     ]
     found = [await _run(check.__name__, asyncio.to_thread(check, settings)) for check in quick]
-    found.append(await _run("check_store", check_store(settings)))
+    bad = [one.name for one in found if one.name in ("home", "embedding") and one.outcome == "fail"]
+    if bad:
+        # It would only say the same again.
+        found.append(Check("store", "warn", f"not looked at; see {bad[0]}"))
+    else:
+        found.append(await _run("check_store", check_store(settings)))
     return found
 
 
@@ -64,32 +73,49 @@ async def _run(name: str, work: Awaitable[Check]) -> Check:
     title = name.removeprefix("check_").replace("_", " ")
     try:
         return await work
+    except RecalldError as error:
+        return Check(title, "fail", error.message, "Do what it says, or report it with the daemon's log.")
     except Exception as error:
         text = str(error) or type(error).__name__
         return Check(title, "fail", f"the check itself failed: {text}", "Report this with the daemon's log.")
 
 
 def check_home(settings: Settings) -> Check:
+    from recalld.storage.home import FORMAT, Home
+
     home = settings.home_path
     if not home.exists():
         return Check("home", "warn", f"{home} does not exist", "`recalld serve` or `recalld init` makes it.")
+    if not home.is_dir():
+        return Check("home", "fail", f"{home} is a file, and a home is a folder", "Choose another with --home.")
     try:
-        facts: dict[str, Any] = json.loads((home / "home.json").read_text(encoding="utf-8"))
+        facts: Any = json.loads((home / "home.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        advice = "`recalld serve` makes it a home; if it was one, bring back home.json from a backup."
-        return Check("home", "warn" if not any(home.iterdir()) else "fail", f"{home} has no home.json", advice)
+        held = {path.name for path in home.iterdir()} - {"run"}
+        if "partitions" in held:
+            return Check("home", "fail", f"{home} has no home.json", "Bring home.json back from a backup.")
+        if held:
+            advice = "recalld makes no home among other files: choose another folder with --home."
+            return Check("home", "fail", f"{home} is not empty and not a recalld home", advice)
+        return Check("home", "warn", f"{home} is empty", "`recalld serve` or `recalld init` makes it a home.")
     except (OSError, ValueError):
+        facts = None
+    if isinstance(facts, dict) and isinstance(facts.get("format"), int) and facts["format"] > FORMAT:
+        found = f"{home} was made by a newer recalld (format {facts['format']})"
+        return Check("home", "fail", found, "Update recalld: pip install --upgrade recalld")
+    try:
+        info = Home(home).info
+    except RecalldError:
         advice = "Bring home.json back from a backup; the data in partitions/ is untouched."
         return Check("home", "fail", f"{home}/home.json cannot be read", advice)
-    parts = ", ".join(f"{name} {facts[name]}" for name in ("format", "partitions") if name in facts)
-    return Check("home", "ok", f"{home}" + (f" ({parts})" if parts else ""))
+    return Check("home", "ok", f"{home} (format {info.format}, partitions {info.partitions})")
 
 
 def check_rights(settings: Settings) -> Check:
     """0700 for the folder and 0600 for what is in it, except what libraries make for others on purpose."""
     home = settings.home_path
-    if not home.exists():
-        return Check("rights", "ok", "nothing to check yet")
+    if not (home / "home.json").exists() and not (home / "partitions").exists():
+        return Check("rights", "ok", "nothing to check: there is no home yet")
     open_paths = []
     for path in [home, *home.rglob("*")]:
         try:
@@ -103,7 +129,7 @@ def check_rights(settings: Settings) -> Check:
         return Check(
             "rights",
             "warn",
-            f"{len(open_paths)} paths can be read by others, {first} for one",
+            f"{plural(len(open_paths), 'path')} can be read by others, {first} for one",
             f"chmod -R go-rwx {home}",
         )
     if home.stat().st_uid != os.getuid():
@@ -241,7 +267,9 @@ def check_leftovers(settings: Settings) -> Check:
         return Check("leftovers", "ok", "none recorded")
     daemon = record.get("daemon") or {}
     if _lives(daemon):
-        return Check("leftovers", "ok", f"{len(record.get('processes', []))} processes belong to the running daemon")
+        count = len(record.get("processes", []))
+        belonging = "1 process belongs" if count == 1 else f"{count} processes belong"
+        return Check("leftovers", "ok", f"{belonging} to the running daemon")
     alive = [one for one in record.get("processes", []) if _lives(one)]
     if not alive:
         return Check("leftovers", "ok", "none")
@@ -263,11 +291,13 @@ def check_port(settings: Settings) -> Check:
     if owner is None:
         if settings.port == 0 or _is_free(settings.host, settings.port):
             return Check("port", "ok", f"{settings.host}:{settings.port} is free")
-        advice = f"Stop what listens there, or choose another: recalld serve --port {settings.port + 1}"
-        return Check("port", "fail", f"{settings.host}:{settings.port} is taken by another program", advice)
+        who = "another recalld, which serves another home" if _is_recalld(settings) else "another program"
+        other = settings.port + 1 if settings.port < 65535 else 0
+        advice = f"Stop what listens there, or choose another: recalld serve --port {other}"
+        return Check("port", "fail", f"{settings.host}:{settings.port} is taken by {who}", advice)
     sockets = listening(owner.pid)
     text = ", ".join(sockets) or "none that this user may see"
-    outside = [one for one in sockets if not one.startswith(("127.", "[::1]"))]
+    outside = [one for one in sockets if not is_loopback(one.rpartition(":")[0])]
     if outside:
         advice = "Reachable from other machines: use a firewall, or --runtime inline and a loopback host."
         return Check("port", "warn", f"listening on {text}", advice)
@@ -304,20 +334,38 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
+def _is_recalld(settings: Settings) -> bool:
+    url = Owner(0, 0.0, settings.host, settings.port, settings.base_path.rstrip("/")).url + "/version"
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=2) as answer:
+            return b"recalld_version" in answer.read(100_000)
+    except (OSError, ValueError, http.client.HTTPException):
+        return False
+
+
 async def check_store(settings: Settings) -> Check:
     """Every partition opens, and no bank is quarantined: asked of the daemon, or of the home itself."""
+    from recalld.client import ApiError
     from recalld.daemon.commands.connection import connect
 
     if not (settings.home_path / "home.json").exists():
         return Check("store", "ok", "nothing stored yet")
-    async with connect(settings) as link:
-        status = await link.status()
+    try:
+        async with connect(settings) as link:
+            status = await link.status()
+    except HomeInUse as error:
+        return Check("store", "warn", error.message, "Look again when it has ended.")
+    except ApiError as error:
+        if error.status != 401:
+            raise
+        advice = "Set RECALLD_API_KEY to the daemon's key and look again."
+        return Check("store", "warn", "a daemon answers and asks for its key", advice)
     quarantined = status.get("quarantined") or []
     if quarantined:
         advice = "These banks are read from the store alone and take no work; see the log, then restart the daemon."
         return Check("store", "warn", f"quarantined: {', '.join(map(str, quarantined))}", advice)
     banks = status.get("banks")
-    return Check("store", "ok", f"opens, {banks} banks" if banks is not None else "opens")
+    return Check("store", "ok", f"opens, {plural(banks, 'bank')}" if banks is not None else "opens")
 
 
 def _existing(folder: Path) -> Path:

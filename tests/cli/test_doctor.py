@@ -62,12 +62,53 @@ def test_a_damaged_home_is_told_from_a_new_one(tmp_path: Path) -> None:
     assert doctor.check_home(settings_for(tmp_path)).outcome == "warn"
     (tmp_path / "partitions").mkdir()
     assert doctor.check_home(settings_for(tmp_path)).outcome == "fail"
-    (tmp_path / "home.json").write_text("not json")
-    assert doctor.check_home(settings_for(tmp_path)).outcome == "fail"
-    (tmp_path / "home.json").write_text(json.dumps({"format": 1, "partitions": 4}))
+    for text in ("not json", "[]", "{}"):
+        (tmp_path / "home.json").write_text(text)
+        check = doctor.check_home(settings_for(tmp_path))
+        assert check.outcome == "fail"
+        assert "backup" in check.advice
+    (tmp_path / "home.json").write_text(json.dumps({"format": 1, "partitions": 4, "created_at": 1}))
     check = doctor.check_home(settings_for(tmp_path))
     assert check.outcome == "ok"
     assert "partitions 4" in check.found
+
+
+def test_a_folder_of_other_things_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "letters.txt").write_text("mine")
+    (tmp_path / "letters.txt").chmod(0o644)
+    check = doctor.check_home(settings_for(tmp_path))
+    assert check.outcome == "fail"
+    assert "another folder" in check.advice
+    assert not doctor.check_rights(settings_for(tmp_path)).advice
+    file = doctor.check_home(settings_for(tmp_path / "letters.txt"))
+    assert file.outcome == "fail"
+    assert "is a file" in file.found
+
+
+async def test_a_home_that_cannot_be_read_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "home.json").write_text(json.dumps({"format": 99, "partitions": 4, "created_at": 1}))
+    checks = await doctor.examine(settings_for(tmp_path, port=0))
+    home = next(check for check in checks if check.name == "home")
+    assert home.outcome == "fail"
+    assert "Update recalld" in home.advice
+    assert [check.name for check in checks if check.outcome == "fail"] == ["home"]
+    assert "see home" in checks[-1].found
+
+
+@pytest.mark.parametrize(
+    ("sockets", "outcome"),
+    [
+        (["127.0.0.1:8888", "[::1]:9", "[::ffff:127.0.0.1]:10"], "ok"),
+        (["127.0.0.1:8888", "0.0.0.0:9"], "warn"),
+        (["[::ffff:10.0.0.1]:9"], "warn"),
+    ],
+)
+def test_only_what_others_reach_is_called_reachable(
+    sockets: list[str], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "find_owner", lambda home: doctor.Owner(1, 1.0, "127.0.0.1", 8888))
+    monkeypatch.setattr(doctor, "listening", lambda pid: sockets)
+    assert doctor.check_port(settings_for(tmp_path)).outcome == outcome
 
 
 def test_a_home_of_another_model_fails_with_the_way_out(tmp_path: Path) -> None:
