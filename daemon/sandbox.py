@@ -22,6 +22,7 @@ from pathlib import Path
 import psutil
 
 from recalld.client import AsyncClient, RecalldError
+from recalld.daemon.commands.common import CommandError
 from recalld.daemon.owner import find_owner
 
 START_SECONDS = 120.0
@@ -29,7 +30,7 @@ STOP_SECONDS = 15.0
 _PR_SET_PDEATHSIG = 1
 
 
-class DidNotStart(RuntimeError):
+class DidNotStart(CommandError):
     """The daemon ended or stayed silent; the message ends with the last lines it printed."""
 
 

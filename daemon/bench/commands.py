@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recalld.daemon.commands.common import USAGE, CommandError, JsonOption, UrlOption, one_blas_thread
+from recalld.daemon.commands.common import USAGE, CommandError, JsonOption, checked_url, one_blas_thread
 
 app = typer.Typer(
     help="Measure quality, latency and growth.\n\nEach starts a daemon of its own in a temporary home.",
@@ -20,6 +20,29 @@ SettingOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting of the daemon it starts; may be repeated."),
 ]
+
+MeasuredUrlOption = Annotated[
+    str | None,
+    typer.Option("--url", help="Measure the daemon at this URL instead of starting one.", show_default=False),
+]
+
+
+def checked_settings(runtime: str, pairs: list[str] | None) -> dict[str, str]:
+    """The settings of the daemon to start. Raises here what it would refuse."""
+    from recalld.daemon.commands.serve import assignments
+    from recalld.daemon.settings import load
+
+    assigned = assignments(pairs or [])
+    load({}, None, {"runtime": runtime}, assigned, warnings=[])
+    return {"runtime": runtime, **assigned}
+
+
+def check(budget: str, url: str | None) -> None:
+    """Raise a usage error for what a recall or the network would refuse later."""
+    if budget not in ("low", "mid", "high"):
+        raise CommandError("--budget is low, mid or high.", USAGE)
+    if url is not None:
+        checked_url(url)
 
 
 @app.command()
@@ -38,14 +61,15 @@ def locomo(
         str, typer.Option(help="Embed texts with their date behind them: on, off, both (side by side) or default.")
     ] = "default",
     minutes_apart: Annotated[
-        float, typer.Option(help="Minutes between the turns of a session; 0 gives all of them the session's own time.")
+        float,
+        typer.Option(min=0, help="Minutes between the turns of a session; 0 gives all of them the session's own time."),
     ] = 0.0,
     baselines: Annotated[bool, typer.Option(help="Also rank by BM25, by cosine and by their fusion.")] = True,
-    questions: Annotated[int, typer.Option(help="Questions asked of each conversation; 0 asks all.")] = 0,
+    questions: Annotated[int, typer.Option(min=0, help="Questions asked of each conversation; 0 asks all.")] = 0,
     budget: Annotated[str, typer.Option(help="Budget of each recall: low, mid or high.")] = "mid",
     runtime: RuntimeOption = "inline",
     setting: SettingOption = None,
-    url: UrlOption = None,
+    url: MeasuredUrlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Retrieval quality: the share of a question's evidence turns that recall finds.
@@ -63,25 +87,25 @@ def locomo(
         raise CommandError("--date-suffix is on, off, both or default.", USAGE)
     if split not in ("tune", "held", "all"):
         raise CommandError("--split is tune, held or all.", USAGE)
+    check(budget, url)
     one_blas_thread()
     import recalld.daemon.bench.locomo as measure
     from recalld.daemon.bench.report import show
-    from recalld.daemon.commands.serve import assignments
 
-    settings: dict[str, str] = {"runtime": runtime, **assignments(setting or [])}
+    settings = checked_settings(runtime, setting)
     plan = measure.Plan(file, form, split, baselines, questions, budget, settings, url, minutes_apart, date_suffix)
     show(asyncio.run(measure.run(plan)), as_json)
 
 
 @app.command()
 def latency(
-    units: Annotated[int, typer.Option(help="Units in the bank.")] = 6000,
-    recalls: Annotated[int, typer.Option(help="Recalls of each measurement.")] = 400,
-    clients: Annotated[int, typer.Option(help="Clients of the measurement under load.")] = 8,
+    units: Annotated[int, typer.Option(min=1, help="Units in the bank.")] = 6000,
+    recalls: Annotated[int, typer.Option(min=1, help="Recalls of each measurement.")] = 400,
+    clients: Annotated[int, typer.Option(min=1, help="Clients of the measurement under load.")] = 8,
     budget: Annotated[str, typer.Option(help="Budget of each recall: low, mid or high.")] = "mid",
     runtime: RuntimeOption = "ray",
     setting: SettingOption = None,
-    url: UrlOption = None,
+    url: MeasuredUrlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Recall over HTTP beside the bare query embedding of the same run: alone, beside a retain, and with many clients.
@@ -90,12 +114,12 @@ def latency(
 
       recalld bench latency --runtime inline
     """
+    check(budget, url)
     one_blas_thread()
     import recalld.daemon.bench.latency as measure
     from recalld.daemon.bench.report import show
-    from recalld.daemon.commands.serve import assignments
 
-    settings: dict[str, str] = {"runtime": runtime, **assignments(setting or [])}
+    settings = checked_settings(runtime, setting)
     plan = measure.Plan(units, recalls, clients, budget, settings, url)
     show(asyncio.run(measure.run(plan)), as_json)
 
@@ -103,7 +127,7 @@ def latency(
 @app.command()
 def scale(
     units: Annotated[str, typer.Option(help="Sizes of the banks, separated by commas.")] = "10000,100000,1000000",
-    recalls: Annotated[int, typer.Option(help="Recalls of each measurement.")] = 200,
+    recalls: Annotated[int, typer.Option(min=1, help="Recalls of each measurement.")] = 200,
     runtime: RuntimeOption = "inline",
     setting: SettingOption = None,
     as_json: JsonOption = False,
@@ -117,11 +141,12 @@ def scale(
     try:
         sizes = [int(one.replace("_", "")) for one in units.split(",")]
     except ValueError:
-        raise CommandError("--units is a list of numbers, such as 10000,100000.", USAGE) from None
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise CommandError("--units is a list of numbers, such as 10000,100000.", USAGE)
     one_blas_thread()
     import recalld.daemon.bench.scale as measure
     from recalld.daemon.bench.report import show
-    from recalld.daemon.commands.serve import assignments
 
-    settings: dict[str, str] = {"runtime": runtime, **assignments(setting or [])}
+    settings = checked_settings(runtime, setting)
     show(asyncio.run(measure.run(measure.Plan(sizes, recalls, settings))), as_json)

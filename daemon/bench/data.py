@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from recalld.daemon.commands.common import USAGE, CommandError
+from recalld.daemon.commands.common import USAGE, CommandError, read_text
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open domain", 4: "single hop", 5: "adversarial"}
 TUNED_OF_FIVE = 2
@@ -57,14 +57,20 @@ def load(path: Path, split: str = "all") -> list[Conversation]:
 
     Raises a usage error for a file of another shape.
     """
+    text = read_text(path)
     try:
-        samples = json.loads(path.expanduser().read_text(encoding="utf-8"))
+        samples = json.loads(text)
+        if not samples:
+            raise CommandError(f"{path} holds no conversations.", USAGE)
         talks = [_conversation(number, sample) for number, sample in enumerate(samples)]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CommandError(f"{path} is not a LoCoMo-shaped file ({type(error).__name__}: {error}).", USAGE) from None
     if split == "all":
         return talks
-    return [talk for at, talk in enumerate(talks) if (at % 5 < TUNED_OF_FIVE) == (split == "tune")]
+    part = [talk for at, talk in enumerate(talks) if (at % 5 < TUNED_OF_FIVE) == (split == "tune")]
+    if not part:
+        raise CommandError(f"{path} holds no conversations of the split {split}.", USAGE)
+    return part
 
 
 def _conversation(number: int, sample: dict[str, Any]) -> Conversation:
