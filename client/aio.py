@@ -105,10 +105,18 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json]]):
                 if answer.status >= 400:
                     raise ApiError(answer.status, _detail(raw), _seconds(answer.headers.get("Retry-After")))
         except aiohttp.ClientError as error:
-            raise Unreachable(self.url, type(error).__name__) from error
+            raise Unreachable(self.url, _reason(error)) from error
         except TimeoutError as error:
             raise Unreachable(self.url, f"no answer within {self._timeout.total:g} s") from error
         return _object(raw)
+
+
+def _reason(error: aiohttp.ClientError) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "no such host"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return (error.os_error.strerror or "no connection").lower()
+    return "not a URL" if isinstance(error, aiohttp.InvalidURL) else "the connection broke"
 
 
 def _object(raw: bytes) -> Json:

@@ -24,7 +24,12 @@ async def backup(home: Home, shards: Shards, path: Path) -> dict[str, Any]:
     """Write `path`, which must not exist; it appears when it is complete. Each partition is consistent in itself."""
     if await asyncio.to_thread(path.exists):
         raise Conflict("That file exists already; choose another name.")
-    scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".backup-", dir=path.parent))
+    if not await asyncio.to_thread(path.parent.is_dir):
+        raise Conflict(f"There is no folder {path.parent}; make it first.")
+    try:
+        scratch = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".backup-", dir=path.parent))
+    except OSError as error:
+        raise Conflict(f"Nothing can be written into {path.parent} ({error.strerror}).") from None
     try:
         await shards.call_all(Maintain("backup", {"folder": str(scratch / PARTITIONS)}), 3600.0)
         await asyncio.to_thread(_pack, home.path / "home.json", scratch, path)

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 import structlog
 
+from recalld.actors.embedding import Embedder
 from recalld.actors.inline_runtime import InlineRuntime
 from recalld.actors.runtime import ActorRef, Runtime
 from recalld.daemon import composition, logs
@@ -34,10 +36,30 @@ HEALTH_SECONDS = 2.0
 
 def init_home(settings: Settings) -> dict[str, Any]:
     """Make a home for the configured model, or describe the one that is there."""
-    home = Home.create(settings.home_path, composition.clock(), settings.partitions)
+    # First, so that a model which cannot be loaded leaves no home without one.
     embedder = composition.make_embedder(composition.embedding_values(settings))
+    home = _made_home(settings)
     home.bind_model(embedder.identity.to_plain())
     return {"home": str(home.path), "partitions": home.info.partitions, "model": home.info.model.get("name")}
+
+
+async def _load(settings: Settings) -> Embedder:
+    load = asyncio.to_thread(composition.make_embedder, composition.embedding_values(settings))
+    try:
+        return await asyncio.wait_for(load, settings.model_init_timeout)
+    except TimeoutError:
+        raise BadRequest("The embedding model took too long to load; see model_init_timeout.") from None
+
+
+def _made_home(settings: Settings) -> Home:
+    path = settings.home_path
+    try:
+        return Home.create(path, composition.clock(), settings.partitions)
+    except OSError as error:
+        if path.exists() and not path.is_dir():
+            raise BadRequest(f"{path} is a file, and a home is a folder; choose another with --home.") from None
+        reason = (error.strerror or type(error).__name__).lower()
+        raise BadRequest(f"No home can be made or opened at {path} ({reason}); choose another with --home.") from None
 
 
 async def open_service(settings: Settings, *, work: bool = True) -> MemoryService:
@@ -46,22 +68,22 @@ async def open_service(settings: Settings, *, work: bool = True) -> MemoryServic
     Without `work` stored operations are left alone: who is about to close again would only cut them short.
     Raises `HomeInUse` when another process has the home, `ModelMismatch` when it was made with another model.
     """
-    home = Home.create(settings.home_path, composition.clock(), settings.partitions)
+    if not Home.exists(settings.home_path):
+        await _load(settings)  # first, so that a model which cannot be loaded leaves no home without one
+    home = _made_home(settings)
     me = psutil.Process()
     home.acquire({"pid": me.pid, "start_time": me.create_time()})
+    # Who has the home knows that the daemon which wrote this is gone.
+    (home.run / "daemon.json").unlink(missing_ok=True)
     started: list[Runtime] = []
+    loading = asyncio.create_task(_load(settings))
     try:
-        loading = asyncio.create_task(
-            asyncio.to_thread(composition.make_embedder, composition.embedding_values(settings))
-        )
         actors, local = await _runtimes(settings, home, started)
-        try:
-            embedder = await asyncio.wait_for(loading, settings.model_init_timeout)
-        except TimeoutError:
-            raise BadRequest("The embedding model took too long to load; see model_init_timeout.") from None
+        embedder = await loading
         home.bind_model(embedder.identity.to_plain())
         service = await _assemble(settings, home, actors, local, embedder, started)
     except BaseException:
+        loading.cancel()
         await _end(started, home)
         raise
     if work:
@@ -191,6 +213,8 @@ async def run_daemon(settings: Settings, on_ready: Callable[[Mapping[str, Any]],
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _on_signal, stopping)
+    if not Home.exists(settings.home_path):
+        _check_port(settings)  # before a home is made for a daemon that cannot serve it
     service = await open_service(settings)
     try:
         # The runner waits this long twice: for running requests to end, and for cancelled ones.
@@ -239,6 +263,18 @@ def _bind_problem(settings: Settings, error: OSError) -> RecalldError:
     if error.errno == errno.EACCES:
         return BadRequest(f"Port {settings.port} needs more rights; choose one above 1023 with --port.")
     return BadRequest(f"{settings.host}:{settings.port} cannot be listened on; check --host and --port.")
+
+
+def _check_port(settings: Settings) -> None:
+    """Raise when nothing can listen where the settings say."""
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, proto) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen()
+    except OSError as error:
+        raise _bind_problem(settings, error) from error
 
 
 def _port_of(runner: Any) -> int:

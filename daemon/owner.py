@@ -7,6 +7,7 @@ nothing, since the system gives it to another process later; pid and start time 
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,24 @@ def recorded_owner(home: Path) -> Owner | None:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def forget_dead(home: Path) -> None:
+    """Remove the record of a daemon that died. Only who has the home may, or a starting daemon's would be lost."""
+    from recalld.storage.errors import RecalldError
+    from recalld.storage.home import Home
+
+    if recorded_owner(home) is None:
+        return
+    try:
+        held = Home(home)
+        held.acquire({"pid": os.getpid(), "start_time": psutil.Process().create_time()})
+    except (RecalldError, OSError):
+        return
+    try:
+        (held.run / RECORD.name).unlink(missing_ok=True)
+    finally:
+        held.release()
 
 
 def is_alive(pid: int, start_time: float) -> bool:

@@ -53,12 +53,14 @@ def load(
     env: Mapping[str, str],
     file: Path | str | None = None,
     flags: Mapping[str, Any] | None = None,
+    assigned: Mapping[str, Any] | None = None,
     *,
     warnings: list[str] | None = None,
 ) -> Settings:
     """The settings of this process.
 
-    `env` is the environment, `file` a TOML or YAML file, `flags` attribute or dotted names to values (None: not given).
+    `env` is the environment, `file` a TOML or YAML file, `flags` attribute or dotted names to values (None: not given),
+    `assigned` the same for what was given with `--set`.
     Warnings are appended to `warnings`, or logged where that is not given. Raises `SettingsError` naming every problem.
     """
     found = _Sources()
@@ -66,6 +68,7 @@ def load(
         _from_file(Path(file), found)
     _from_environment(env, found)
     _from_flags(flags or {}, found)
+    _from_flags(assigned or {}, found, by_set=True)
 
     values: dict[str, Any] = {}
     for name, (origin, raw) in found.values.items():
@@ -151,12 +154,14 @@ def _from_file(path: Path, found: _Sources) -> None:
         found.problems.append(f"{path}: the settings file cannot be read ({reason})")
         return
     try:
-        tree = _parse_yaml(text) if path.suffix.lower() in (".yaml", ".yml") else tomllib.loads(text)
+        yaml = path.suffix.lower() in (".yaml", ".yml")
+        tree = _parse_yaml(text) if yaml else tomllib.loads(text)
     except ImportError:
         found.problems.append(f"{path}: reading YAML needs the package pyyaml; install it or write the file as TOML")
         return
     except Exception as error:
-        found.problems.append(f"{path}: {' '.join(str(error).split())[:200]}")
+        said = " ".join(str(error).split())[:200]
+        found.problems.append(f"{path} is not valid {'YAML' if yaml else 'TOML'}: {said}")
         return
     if not isinstance(tree, dict):
         found.problems.append(f"{path}: the file must be a table of settings")
@@ -220,16 +225,21 @@ def _from_environment(env: Mapping[str, str], found: _Sources) -> None:
             found.warnings.append(f"Unknown variable {variable} is ignored{_near(variable, list(variables))}")
 
 
-def _from_flags(flags: Mapping[str, Any], found: _Sources) -> None:
+def _from_flags(flags: Mapping[str, Any], found: _Sources, by_set: bool = False) -> None:
     by_attribute = {row.attribute: row for row in SETTINGS}
     for name, value in flags.items():
         if value is None:
             continue
         row = BY_NAME.get(name) or by_attribute.get(name.replace("-", "_"))
+        if row is None and by_set:
+            near = _near(name.replace("-", "_"), [*BY_NAME, *by_attribute])
+            found.problems.append(f"--set {name}: there is no such setting{near}")
+            continue
         if row is None:
             found.problems.append(f"--{name}: unknown flag{_near(name, list(by_attribute))}")
             continue
-        found.values[row.name] = (f"--{row.attribute.replace('_', '-')}", value)
+        origin = f"--set {name}" if by_set else f"--{row.attribute.replace('_', '-')}"
+        found.values[row.name] = (origin, value)
 
 
 def _near(name: str, known: list[str]) -> str:
@@ -242,9 +252,11 @@ def is_loopback(host: str) -> bool:
     if host.lower() in ("localhost", "localhost."):
         return True
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return False
+    # An IPv4 address as a socket of both families shows it.
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def _cross_checks(settings: Settings) -> list[str]:

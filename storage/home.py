@@ -97,7 +97,10 @@ class Home:
             handle.seek(0)
             said = handle.read().strip()
             handle.close()
-            raise HomeInUse(f"{self.path} is in use by another daemon ({said or 'unknown'}).") from None
+            raise HomeInUse(
+                f"{self.path} is in use by another process{_pid_in(said)}; wait until it ends, or end a daemon with "
+                f"`recalld stop`."
+            ) from None
         handle.seek(0)
         handle.truncate()
         handle.write(json.dumps(owner))
@@ -168,6 +171,14 @@ def _info(data: dict[str, Any]) -> HomeInfo:
     if not isinstance(info.model, dict) or not isinstance(info.overrides, dict):
         raise TypeError("not an object")
     return info
+
+
+def _pid_in(said: str) -> str:
+    """`, pid 17` out of what a lock says of its owner; nothing where it does not say."""
+    try:
+        return f", pid {int(json.loads(said)['pid'])}"
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _plain(info: HomeInfo) -> dict[str, Any]:

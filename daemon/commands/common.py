@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -40,19 +43,46 @@ class CommandError(Exception):
         self.code = code
 
 
-def settings_of(home: Path | None, config: Path | None, **flags: Any) -> Settings:
-    """The settings a command works with: its flags over the environment over the file."""
+def settings_of(
+    home: Path | None, config: Path | None, *, assigned: Mapping[str, str] | None = None, **flags: Any
+) -> Settings:
+    """The settings a command works with: its flags and what `--set` gave over the environment over the file."""
     from recalld.daemon import logs
     from recalld.daemon.settings import load
 
     file = config or (Path(os.environ["RECALLD_CONFIG"]) if os.environ.get("RECALLD_CONFIG") else None)
     warnings: list[str] = []
-    settings = load(os.environ, file, {"home": home, **flags}, warnings=warnings)
+    settings = load(os.environ, file, {"home": home, **flags}, assigned, warnings=warnings)
     for text in warnings:
         note(f"warning: {text}")
     # Of a command's own work a person wants to hear only what is wrong; `serve` sets its level itself.
     logs.configure("warning", settings.log_format)
     return settings
+
+
+def checked_url(url: str) -> str:
+    """The URL of a daemon. Raises a usage error for one that nobody could listen at."""
+    try:
+        parts = urlsplit(url)
+        well = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        well = False
+    if not well:
+        raise CommandError(f"{url!r} is not the URL of a daemon; it looks like http://127.0.0.1:8888.", USAGE)
+    return url
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that was named on the command line. Raises a usage error for one without text."""
+    try:
+        text = path.expanduser().read_bytes().decode("utf-8")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {(error.strerror or 'it is no file').lower()}.", USAGE) from None
+    except UnicodeDecodeError:
+        raise CommandError(f"{path} is not UTF-8 text; convert it first.", USAGE) from None
+    if "\0" in text:
+        raise CommandError(f"{path} is not a text file.", USAGE)
+    return text
 
 
 def note(text: str) -> None:
@@ -68,7 +98,7 @@ def code_of(error: BaseException) -> tuple[int, str] | None:
         return error.code, str(error)
     if isinstance(error, RecalldError):
         if isinstance(error, NotFound):
-            return NOT_FOUND, error.message
+            return NOT_FOUND, _hinted(error.message)
         if isinstance(error, HomeInUse | TooManyRequests):
             return UNREACHABLE, error.message
         return (USAGE if error.status in (400, 422) else FAILURE), error.message
@@ -89,11 +119,18 @@ def _code_of_client(error: BaseException) -> tuple[int, str]:
 
     if not isinstance(error, ApiError):
         return UNREACHABLE, str(error)
-    text = in_words(error.detail)
+    # The prefix is the checker's own; the wire keeps it, as clients may look for it.
+    text = _hinted(in_words(error.detail).replace("Value error, ", ""))
     code = {400: USAGE, 422: USAGE, 404: NOT_FOUND, 503: UNREACHABLE}.get(error.status, FAILURE)
     if error.status == 401:
         text += " (set RECALLD_API_KEY to the daemon's key)"
     return code, text
+
+
+def _hinted(text: str) -> str:
+    if re.fullmatch(r"Bank '.*' not found\.?", text, re.DOTALL):
+        return f"{text.rstrip('.')}; retain something into it and it is made."
+    return text
 
 
 def one_blas_thread() -> None:

@@ -10,14 +10,14 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recalld.client import AsyncClient
-from recalld.daemon.commands.common import NOT_FOUND, CommandError
+from recalld.daemon.commands.common import NOT_FOUND, CommandError, checked_url
 from recalld.daemon.owner import Owner, find_owner
 
 if TYPE_CHECKING:
@@ -32,14 +32,18 @@ STARTING_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client and what it talks to; `url` is None when the home was opened in this process."""
+    """A client and what it talks to; `url` is None when the home was opened in this process.
+
+    `configured` is what a daemon would run with where this process does not.
+    """
 
     client: AsyncClient
     url: str | None
+    configured: Mapping[str, Any] = field(default_factory=dict)
 
     async def status(self) -> dict[str, Any]:
         answer = await self.client.request("GET", STATUS)
-        return answer | {"running": self.url is not None, "url": self.url}
+        return {**answer, **self.configured, "running": self.url is not None, "url": self.url}
 
     async def compact(self) -> dict[str, Any]:
         return await self.client.request("POST", COMPACT, body={})
@@ -59,7 +63,9 @@ async def connect(
     A daemon that is only starting is waited for. Raises `HomeInUse` when another process has the home and does not
     serve it, `Unreachable` when `url` does not answer.
     """
-    url = url or os.environ.get("RECALLD_URL")
+    url = url or os.environ.get("RECALLD_URL") or None
+    if url is not None:
+        checked_url(url)
     service: MemoryService | None = None
     if url is None:
         owner = find_owner(settings.home_path)
@@ -71,7 +77,7 @@ async def connect(
         url = owner.url if owner is not None else None
     if service is not None:
         async with _served(service, settings, seconds) as client:
-            yield Connection(client, None)
+            yield Connection(client, None, {"runtime": settings.runtime, "shards": settings.shard_count})
         return
     assert url is not None
     async with AsyncClient(url, api_key=settings.api_key, timeout=seconds) as client:

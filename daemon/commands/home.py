@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import shutil
 import signal
 import time
@@ -16,6 +17,7 @@ import typer
 
 from recalld.daemon.commands.common import (
     FAILURE,
+    USAGE,
     CommandError,
     ConfigOption,
     HomeOption,
@@ -59,7 +61,8 @@ def init(
     if as_json:
         output.print_json(made)
     else:
-        print(f"Made a home at {made['home']} with {made['partitions']} partitions for the model {made['model']}.")
+        count = output.plural(made["partitions"], "partition")
+        print(f"Made a home at {made['home']} with {count} for the model {made['model']}.")
 
 
 def status(
@@ -102,11 +105,12 @@ def stop(
     there after the wait.
     """
     from recalld.daemon.commands import output
-    from recalld.daemon.owner import find_owner, is_alive
+    from recalld.daemon.owner import find_owner, forget_dead, is_alive
 
     settings = settings_of(home, config)
     owner = find_owner(settings.home_path)
     if owner is None:
+        forget_dead(settings.home_path)
         outcome: dict[str, Any] = {"stopped": False, "pid": None, "detail": f"No daemon runs on {settings.home_path}."}
     else:
         os.kill(owner.pid, signal.SIGTERM)
@@ -186,7 +190,7 @@ def compact(
     else:
         sizes = done["partitions"].values()
         before, after = sum(one["before"] for one in sizes), sum(one["after"] for one in sizes)
-        print(f"Compacted {len(sizes)} partitions: {output.size(before)} -> {output.size(after)}.")
+        print(f"Compacted {output.plural(len(sizes), 'partition')}: {output.size(before)} -> {output.size(after)}.")
 
 
 def backup(
@@ -246,15 +250,17 @@ def restore(
 
     settings = settings_of(home, config)
     target, path = settings.home_path.absolute(), file.expanduser().absolute()
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; name the file that recalld backup wrote.", USAGE)
     if not path.is_file():
-        raise CommandError(f"There is no file {path}.", FAILURE)
+        raise CommandError(f"There is no file {path}.", USAGE)
     with output.progress("Restoring", None, quiet=as_json), _set_aside(target, force):
         done = read_back(target, path)
     if as_json:
         output.print_json(done)
     else:
         print(f"Restored {path} into {target}.")
-        note("Start it with: recalld serve")
+        note("Start it with: recalld serve" + (f" --home {shlex.quote(str(home))}" if home is not None else ""))
 
 
 @contextmanager

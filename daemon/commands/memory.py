@@ -18,6 +18,7 @@ from recalld.daemon.commands.common import (
     HomeOption,
     JsonOption,
     UrlOption,
+    read_text,
     settings_of,
 )
 
@@ -140,7 +141,7 @@ def recall(
     ] = None,
     budget: Annotated[str | None, typer.Option(help="How widely to look: low, mid or high.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Tokens the memories may have together.")] = None,
-    limit: Annotated[int, typer.Option(help="Memories printed; --json prints all.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Memories printed; --json prints all.")] = 20,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Only memories with a tag; may be repeated.")] = None,
     tags_match: Annotated[str | None, typer.Option(help="any, all, any_strict, all_strict or exact.")] = None,
     timestamp: Annotated[
@@ -151,7 +152,7 @@ def recall(
     max_ms: Annotated[int | None, typer.Option(help="Deadline in milliseconds.")] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Show which arms found each memory.")] = False,
     why_not: Annotated[
-        list[str] | None, typer.Option("--why-not", help="Memory id to explain the absence of; with --json.")
+        list[str] | None, typer.Option("--why-not", help="Memory id to explain the absence of; may be repeated.")
     ] = None,
     home: HomeOption = None,
     url: UrlOption = None,
@@ -197,10 +198,12 @@ def recall(
         output.print_json(answer)
         return
     results = answer["results"]
+    out = output.console()
+    for unit, gate in ((answer.get("trace") or {}).get("why_not") or {}).items():
+        out.print(f"{unit}: {gate['gate']}: {gate['reason']}.", markup=False, soft_wrap=True)
     if not results:
         print("Nothing found.")
         return
-    out = output.console()
     arms = output.arms_of(answer.get("trace")) if trace else None
     out.print(output.memories(results[:limit], arms=arms))
     if len(results) > limit:
@@ -210,18 +213,17 @@ def recall(
 def read_items(path: Path) -> list[dict[str, Any]]:
     """Items out of a file of JSON lines. Raises a usage error that names the line which is not one."""
     found = []
-    source = sys.stdin if str(path) == "-" else path.expanduser().open(encoding="utf-8")
-    with source:
-        for number, line in enumerate(source, 1):
-            if not line.strip():
-                continue
-            try:
-                item = json.loads(line)
-            except ValueError:
-                raise CommandError(f"{path}, line {number}: this is not JSON.", USAGE) from None
-            if not isinstance(item, dict) or "content" not in item:
-                raise CommandError(f'{path}, line {number}: an item is an object with a "content".', USAGE)
-            found.append(item)
+    text = _standard_input() if str(path) == "-" else read_text(path)
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            item = json.loads(line)
+        except ValueError:
+            raise CommandError(f"{path}, line {number}: this is not JSON.", USAGE) from None
+        if not isinstance(item, dict) or "content" not in item:
+            raise CommandError(f'{path}, line {number}: an item is an object with a "content".', USAGE)
+        found.append(item)
     if not found:
         raise CommandError(f"{path} holds no items.", USAGE)
     return found
@@ -229,12 +231,20 @@ def read_items(path: Path) -> list[dict[str, Any]]:
 
 def _content(text: str | None, file: Path | None) -> str:
     if file is not None:
-        return file.expanduser().read_text(encoding="utf-8", errors="replace")
-    assert text is not None
-    content = sys.stdin.read() if text == "-" else text
+        content = read_text(file)
+    else:
+        assert text is not None
+        content = _standard_input() if text == "-" else text
     if not content.strip():
         raise CommandError("There is nothing to remember: the text is blank.", USAGE)
     return content
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise CommandError("Standard input is not UTF-8 text.", USAGE) from None
 
 
 def _pairs(pairs: list[str]) -> dict[str, str]:

@@ -56,9 +56,8 @@ def serve(
         "embedding_model": embedding_model,
         "durability": durability,
         "log_level": log_level,
-        **assignments(set_ or []),
     }
-    settings = settings_of(home, config, **flags)
+    settings = settings_of(home, config, assigned=assignments(set_ or []), **flags)
 
     def ready(status: Mapping[str, Any]) -> None:
         from recalld.daemon.commands import output
