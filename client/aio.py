@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import time
 from collections.abc import Coroutine
@@ -115,7 +116,7 @@ def _reason(error: aiohttp.ClientError) -> str:
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "no such host"
     if isinstance(error, aiohttp.ClientConnectorError):
-        return (error.os_error.strerror or "no connection").lower()
+        return os.strerror(error.errno).lower() if error.errno else "no connection"
     return "not a URL" if isinstance(error, aiohttp.InvalidURL) else "the connection broke"
 
 

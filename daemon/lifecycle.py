@@ -211,11 +211,16 @@ async def run_daemon(settings: Settings, on_ready: Callable[[Mapping[str, Any]],
     sys.setswitchinterval(SWITCH_SECONDS)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _on_signal, stopping)
+
+    def listen() -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, _on_signal, stopping)
+
+    listen()
     if not Home.exists(settings.home_path):
         _check_port(settings)  # before a home is made for a daemon that cannot serve it
     service = await open_service(settings)
+    listen()  # again: Ray puts a handler of its own before ours, which prints the stack
     try:
         # The runner waits this long twice: for running requests to end, and for cancelled ones.
         grace = settings.shutdown_grace / 2
