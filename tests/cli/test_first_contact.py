@@ -173,3 +173,30 @@ def test_an_unknown_variable_is_warned_of_once(
     monkeypatch.setenv("RECALLD_PROT", "1")
     assert run(["stop", "--home", str(tmp_path)]) == 0
     assert capsys.readouterr().err.count("RECALLD_PROT") == 1
+
+
+def test_a_daemon_on_ray_ends_with_nothing_but_json_on_its_log(tmp_path: Path) -> None:
+    home, errors = tmp_path / "home", tmp_path / "errors"
+    serve = [sys.executable, "-m", "recalld.daemon", "serve", "--home", str(home), "--port", "0", "--json"]
+    with errors.open("w") as log:
+        daemon = subprocess.Popen(
+            [*serve, "--set", "log_format=json", "--set", "access_log=true"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        try:
+            assert daemon.stdout is not None
+            status = json.loads(daemon.stdout.readline())
+            assert run(["status", "--home", str(home), "--json"]) == 0
+            daemon.terminate()
+            assert daemon.wait(20) == 0
+            assert daemon.stdout.read() == ""
+        finally:
+            daemon.kill()
+            daemon.wait()
+            if daemon.stdout is not None:
+                daemon.stdout.close()
+    assert status["runtime"] == "ray"
+    lines = [json.loads(line) for line in errors.read_text().splitlines()]
+    assert any(line["logger"] == "recalld.access" for line in lines)

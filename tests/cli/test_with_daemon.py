@@ -157,6 +157,24 @@ async def test_doctor_finds_a_running_daemon_well(daemon: Sandbox, capsys: pytes
     assert checks["store"]["outcome"] == "ok"
 
 
+async def test_doctor_tells_what_to_do_about_a_key_and_about_another_daemon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with sandbox({"runtime": "inline", "api_key": "secret"}, home=tmp_path / "home") as running:
+
+        def look(home: Path) -> dict[str, Any]:
+            report = output_of(capsys, ["doctor", "--home", str(home)], code=0 if home == running.home else FAILURE)
+            return {check["name"]: check for check in report["checks"]}
+
+        keyed = await asyncio.to_thread(look, running.home)
+        assert "RECALLD_API_KEY" in keyed["store"]["advice"]
+        assert await asyncio.to_thread(run, ["status", "--home", str(running.home)]) == FAILURE
+        assert "RECALLD_API_KEY" in capsys.readouterr().err
+        monkeypatch.setenv("RECALLD_PORT", running.url.rpartition(":")[2])
+        beside = await asyncio.to_thread(look, tmp_path / "none")
+        assert "another recalld" in beside["port"]["found"]
+
+
 def test_commands_wait_for_a_daemon_that_is_starting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     at = ["--home", str(tmp_path / "home")]
     assert run(["init", *at]) == 0
