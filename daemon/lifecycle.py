@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import json
+import logging
 import os
 import signal
 import socket
@@ -207,6 +208,7 @@ async def run_daemon(settings: Settings, on_ready: Callable[[Mapping[str, Any]],
     from recalld.daemon.app import build_app
 
     logs.configure(settings.log_level, settings.log_format)
+    logging.captureWarnings(True)
     # A thread that computes must give the event loop the interpreter back sooner than the default 5 ms.
     sys.setswitchinterval(SWITCH_SECONDS)
     stopping = asyncio.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -53,10 +54,13 @@ def settings_of(
     file = config or (Path(os.environ["RECALLD_CONFIG"]) if os.environ.get("RECALLD_CONFIG") else None)
     warnings: list[str] = []
     settings = load(os.environ, file, {"home": home, **flags}, assigned, warnings=warnings)
-    for text in warnings:
-        note(f"warning: {text}")
     # Of a command's own work a person wants to hear only what is wrong; `serve` sets its level itself.
     logs.configure("warning", settings.log_format)
+    for text in warnings:
+        if settings.log_format == "json":
+            logging.getLogger("recalld.settings").warning("%s", text)
+        else:
+            note(f"warning: {text}")
     return settings
 
 

@@ -173,6 +173,9 @@ def test_an_unknown_variable_is_warned_of_once(
     monkeypatch.setenv("RECALLD_PROT", "1")
     assert run(["stop", "--home", str(tmp_path)]) == 0
     assert capsys.readouterr().err.count("RECALLD_PROT") == 1
+    monkeypatch.setenv("RECALLD_LOG_FORMAT", "json")
+    assert run(["stop", "--home", str(tmp_path)]) == 0
+    assert "RECALLD_PROT" in json.loads(capsys.readouterr().err)["event"]
 
 
 def test_a_daemon_on_ray_ends_with_nothing_but_json_on_its_log(tmp_path: Path) -> None:
