@@ -526,6 +526,7 @@ class MemoryService:
             "shards": len(self.shards.names),
             "partitions": self.home.info.partitions,
             "banks": sum(shard["banks"] for shard in stats),
+            "operations_queued": sum(shard["operations_queued"] for shard in stats),
             "embedding": {
                 "model": self._embedder.identity.name,
                 "dimensions": self._embedder.dim,

@@ -48,6 +48,9 @@ def screen_rows(status: Mapping[str, Any]) -> list[tuple[str, str]]:
     put("model", _provider(status.get("model")))
     put("durability", _durability(status.get("durability")))
     put("banks", status.get("banks"))
+    waiting = status.get("operations_queued")
+    if waiting:
+        put("waiting", plural(waiting, "operation") + ("" if status.get("url") else "; a daemon works them off"))
     put("quarantined", ", ".join(str(one) for one in status.get("quarantined") or ()))
     put("URL", status.get("url") or "not running")
     return rows

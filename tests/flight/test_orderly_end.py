@@ -9,6 +9,7 @@ from typing import Any
 from flight_service import ended, item, opened, operation, queue, texts
 
 from recalld.actors.runtime import ActorRef
+from recalld.daemon.commands.output import screen_rows
 from recalld.daemon.lifecycle import open_service
 from recalld.daemon.settings_table import Settings
 
@@ -59,6 +60,9 @@ async def test_an_end_gives_back_what_it_had_claimed(tmp_path: Path) -> None:
         await asyncio.sleep(0.2)
         [child] = (await operation(idle, "b", number))["child_operations"]
         assert child["status"] == "pending", "who only looks does not begin the work"
+        status = await idle.status()
+        assert status["operations_queued"] == 1
+        assert ("waiting", "1 operation; a daemon works them off") in screen_rows(status)
         assert (await operation(idle, "b", child["operation_id"]))["retry_count"] == 0
     finally:
         await idle.close()
