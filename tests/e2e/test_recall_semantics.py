@@ -203,7 +203,12 @@ def test_why_not_names_the_gate_that_dropped_a_memory(bank: Bank) -> None:
     bank.retain({"content": "Lyon was called Lugdunum by the Romans.", "document_id": "old", "tags": ["x"]})
     stranger = str(uuid.uuid4())
     answer = bank.recall(
-        "Who lives in Lyon?", tags=["x"], tags_match="all_strict", types=["world"], why_not=[*ids.values(), stranger]
+        "Who lives in Lyon?",
+        tags=["x"],
+        tags_match="all_strict",
+        types=["world"],
+        min_scores={"semantic": 0.3},
+        why_not=[*ids.values(), stranger],
     )
     said = answer["trace"]["why_not"]
     assert {text: said[one]["gate"] for text, one in ids.items()} == {
