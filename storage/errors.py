@@ -11,7 +11,6 @@
     ├── Conflict                       409 conflict
     │   ├── OperationIdTaken           409 operation_id_taken
     │   └── Superseded                 409 superseded         (internal: the plan is stale, plan again)
-    ├── Gone                           410 gone
     ├── TooManyRequests                503 busy               (carries retry_after seconds)
     │   ├── Unavailable                503 unavailable        (a shard is restarting)
     │   │   └── BankCold               503 unavailable        (internal: load the bank, then ask again)
@@ -104,10 +103,6 @@ class ModelMismatch(Conflict):
 
 class HomeInUse(Conflict):
     code = "home_in_use"
-
-
-class Gone(RecalldError):
-    status, code = 410, "gone"
 
 
 class TooManyRequests(RecalldError):

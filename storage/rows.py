@@ -137,6 +137,3 @@ class RowTable:
         """(uid, row) of the units not yet in a sealed block, in order."""
         for key, value in txn.scan(keys.table(bank, self.tail_table)):
             yield keys.trailing_u32(key), value
-
-
-EMPTY_ROW = b""

@@ -395,22 +395,6 @@ def test_every_write_that_races_with_closing_is_settled(tmp_path: Path) -> None:
 # -- the disk ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 8 MB."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip(f"no small file system can be mounted here: {mounted.stderr.decode().strip()}")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", str(disk)], check=False)
-
-
 def test_a_full_disk_is_a_clean_error_and_passes_when_space_returns(small_disk: Path) -> None:
     environment = Environment(small_disk / "p", map_size=1 << 30, reserve=0)
     environment.write(put(KEY, b"kept"))
