@@ -22,8 +22,14 @@ PROVIDERS = ("local", "none")
 class Fact:
     """One thing a chunk says, before it is embedded and stored.
 
-    Instants are microseconds, UTC, `occurred_end` inclusive. `causes` are indexes of earlier facts of the same chunk.
+    Instants are microseconds, UTC, `occurred_end` inclusive. `causes` are indexes of earlier facts of the same chunk,
+    `cause_weights` how strongly the words say so, one a cause (0 to 1; missing means 1).
     `mentioned_at` is set only when the turn carried its own time; otherwise the item's holds.
+    `subject` is whom the claim is about, when known. `attribute` is a stable key of what is claimed (`lives_in`,
+    `works_at`, `likes:jazz`, `favourite:player`), `value` its folded value; together they are what a later claim is
+    compared with. `polarity` is 1 for what is stated, -1 for what is negated or no longer so. `corrects`: the words
+    take back what was said before. `aliases` are pairs of names of one thing, the shorter or newer first.
+    `date_text` holds the words that gave the dates.
     """
 
     text: str
@@ -37,6 +43,14 @@ class Fact:
     trust: str = "normal"
     causes: tuple[int, ...] = ()
     mentioned_at: int | None = None
+    subject: str = ""
+    attribute: str = ""
+    value: str = ""
+    polarity: int = 1
+    corrects: bool = False
+    aliases: tuple[tuple[str, str], ...] = ()
+    date_text: str = ""
+    cause_weights: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
