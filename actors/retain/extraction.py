@@ -66,32 +66,49 @@ class ExtractionInput:
     extra_entities: tuple[EntityMention, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Words of a chunk that were not kept, and why: `empty`, `filler`, `transport`, `system prompt`, `tool output`,
+    `signature`, `quoted mail`, `disclaimer`."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of one chunk. `undated` counts facts whose dates could not be read because the reader failed."""
+
+    facts: tuple[Fact, ...]
+    dropped: tuple[Dropped, ...] = ()
+    undated: int = 0
+
+
 class Extractor(Protocol):
     """Turns one chunk into facts, in the order of the text. No facts is a valid answer."""
 
-    def extract(self, chunk: ExtractionInput) -> list[Fact]: ...
+    def read(self, chunk: ExtractionInput) -> Reading: ...
 
 
 class ChunksExtractor:
     """Mode `chunks`: the fact is the chunk; only entities the caller gave."""
 
-    def extract(self, chunk: ExtractionInput) -> list[Fact]:
+    def read(self, chunk: ExtractionInput) -> Reading:
         from recalld.actors.retain.entities import deduplicated
         from recalld.actors.retain.stance import is_question, trust_of
         from recalld.actors.retain.turns import single_speaker
 
         text = clean_text(chunk.text)
         if not text.strip():
-            return []
-        return [
-            Fact(
-                text=text,
-                speaker=single_speaker(text) or chunk.speaker_hint,
-                entities=deduplicated(chunk.extra_entities),
-                question=is_question(text),
-                trust=trust_of(text),
-            )
-        ]
+            return Reading((), (Dropped(chunk.text, "empty"),))
+        fact = Fact(
+            text=text,
+            speaker=single_speaker(text) or chunk.speaker_hint,
+            entities=deduplicated(chunk.extra_entities),
+            question=is_question(text),
+            trust=trust_of(text),
+        )
+        return Reading((fact,))
 
 
 @cache

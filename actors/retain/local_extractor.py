@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from recalld.actors.retain import cleaning
 from recalld.actors.retain.canonical import clean_text
 from recalld.actors.retain.entities import PERSON, deduplicated, find_entities
-from recalld.actors.retain.extraction import ExtractionInput, Fact
+from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
 from recalld.actors.retain.ner import NerModel, shared_model
 from recalld.actors.retain.sentences import passages, sentence_spans, weight
 from recalld.actors.retain.stance import (
@@ -45,23 +45,6 @@ _SHORTEST_ANSWER = 28
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """A turn or passage that was not kept, and why: `empty`, `filler`, `transport`, `system prompt`, `tool output`."""
-
-    text: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What became of one chunk. `undated` counts facts whose dates could not be read because the reader failed."""
-
-    facts: tuple[Fact, ...]
-    dropped: tuple[Dropped, ...]
-    undated: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class _Saying:
     """One fact to be: its text as stored, the words without the speaker's name, and where they came from."""
 
@@ -75,10 +58,6 @@ class LocalExtractor:
 
     def __init__(self, model: NerModel | None = None) -> None:
         self._model = model or shared_model()
-
-    def extract(self, chunk: ExtractionInput) -> list[Fact]:
-        """The facts of a chunk in order."""
-        return list(self.read(chunk).facts)
 
     def read(self, chunk: ExtractionInput) -> Reading:
         """The facts of a chunk and what was left out of it."""
@@ -129,11 +108,11 @@ class VerbatimExtractor:
     def __init__(self, model: NerModel | None = None) -> None:
         self._local = LocalExtractor(model)
 
-    def extract(self, chunk: ExtractionInput) -> list[Fact]:
+    def read(self, chunk: ExtractionInput) -> Reading:
         """One fact, or none of a chunk that says nothing."""
         text = clean_text(chunk.text)
         if cleaning.is_empty(text):
-            return []
+            return Reading((), (Dropped(chunk.text, "empty"),))
         speaker = single_speaker(text)
         said = text
         turns = turns_of(text, chunk.utc_offset_minutes)
@@ -142,20 +121,19 @@ class VerbatimExtractor:
         speaker = speaker or chunk.speaker_hint or ("" if turns else speaker_in_context(chunk.context))
         anchor = next((turn.at for turn in turns or [] if turn.at is not None), chunk.mentioned_at)
         network, confidence = network_of(said, role_of(speaker))
-        when, _ = event_time(said, anchor, chunk.utc_offset_minutes)
-        return [
-            Fact(
-                text=text,
-                network=network,
-                speaker=speaker,
-                entities=self._local.entities(said, speaker, chunk.extra_entities),
-                occurred_start=when[0],
-                occurred_end=when[1],
-                confidence=confidence,
-                question=is_question(said),
-                trust=trust_of(said),
-            )
-        ]
+        when, failed = event_time(said, anchor, chunk.utc_offset_minutes)
+        fact = Fact(
+            text=text,
+            network=network,
+            speaker=speaker,
+            entities=self._local.entities(said, speaker, chunk.extra_entities),
+            occurred_start=when[0],
+            occurred_end=when[1],
+            confidence=confidence,
+            question=is_question(said),
+            trust=trust_of(said),
+        )
+        return Reading((fact,), (), int(failed))
 
 
 def event_time(said: str, anchor: int, utc_offset_minutes: int) -> tuple[tuple[int | None, int | None], bool]:

@@ -7,7 +7,7 @@ can take several jobs through one embedding call.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from recalld.actors.messages import (
     TurnWanted,
 )
 from recalld.actors.retain import plan as planning
-from recalld.actors.retain.extraction import ExtractionInput, extractor_for
+from recalld.actors.retain.extraction import Dropped, ExtractionInput, extractor_for
 from recalld.actors.retain.items import RetainItem
 from recalld.actors.retain.plan import DocumentDraft, NewFact, Place, day, text_of
 from recalld.storage.analysis import term_frequencies
@@ -48,6 +48,8 @@ class Preparation:
     texts: list[tuple[str, str, str]] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
     dropped: list[int] = field(default_factory=list)
+    left_out: list[tuple[RetainItem, Dropped]] = field(default_factory=list)
+    """What the extractor did not keep of an item, for its receipt."""
 
     @property
     def documents(self) -> set[tuple[str, str, str]]:
@@ -110,7 +112,9 @@ def extract(
             if stopping():
                 raise Unavailable("recalld is stopping; nothing of the request was stored. Send it again.")
             if chunk.kept is None:
-                facts += _read_chunk(job, config, chunk.text, chunk.item, index, new_id)
+                read, left_out = _read_chunk(job, config, chunk.text, chunk.item, index, new_id)
+                facts += read
+                preparation.left_out += [(chunk.item, one) for one in left_out]
         places = planning.places(draft, state, facts, turn_before)
         preparation.facts.append(facts)
         preparation.places.append(places)
@@ -142,7 +146,7 @@ def item_config(defaults: dict[str, Any], overrides: dict[str, Any], strategy: s
 
 def _read_chunk(
     job: RetainJob, config: dict[str, Any], text: str, item: RetainItem, index: int, new_id: Callable[[], str]
-) -> list[NewFact]:
+) -> tuple[list[NewFact], tuple[Dropped, ...]]:
     exact = not item.resolve_entities
     given = tuple(EntityMention(entity.name, entity.kind, exact) for entity in item.entities)
     chunk = ExtractionInput(
@@ -154,12 +158,13 @@ def _read_chunk(
         mode=config["retain_extraction_mode"],
         extra_entities=given,
     )
-    found = extractor_for(job.provider, config["retain_extraction_mode"]).extract(chunk)
+    reading = extractor_for(job.provider, config["retain_extraction_mode"]).read(chunk)
+    found = list(reading.facts)
     if exact:
         found = [replace(f, entities=tuple(replace(entity, exact=True) for entity in f.entities)) for f in found]
     if not config.get("retain_extract_causal_links", True):
         found = [replace(fact, causes=()) for fact in found]
-    return [NewFact(new_id(), fact, item, index, item.tags) for fact in found]
+    return [NewFact(new_id(), fact, item, index, item.tags) for fact in found], reading.dropped
 
 
 def _date(place: Place, job: RetainJob) -> str:
@@ -209,7 +214,7 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
                 )
         documents.append(_document(draft, state, places, facts, preparation.config))
         texts = {place.unit.id: at[id(place)] for place in places if isinstance(place.unit, NewFact)}
-        receipt += _receipt(draft, facts, job, texts, embedded)
+        receipt += _receipt(draft, facts, job, texts, embedded, preparation.left_out)
     return CommitRetain(
         tenant=job.tenant,
         bank_id=job.bank_id,
@@ -302,7 +307,12 @@ def _document(
 
 
 def _receipt(
-    draft: DocumentDraft, facts: list[NewFact], job: RetainJob, texts: dict[str, int], embedded: EmbeddedTexts
+    draft: DocumentDraft,
+    facts: list[NewFact],
+    job: RetainJob,
+    texts: dict[str, int],
+    embedded: EmbeddedTexts,
+    left_out: list[tuple[RetainItem, Dropped]],
 ) -> list[dict[str, Any]]:
     """What became of each item of a document: its units, chunks kept, and what a user might not expect."""
     rows = []
@@ -321,7 +331,20 @@ def _receipt(
             row["embedded_in_windows"] = windows
         if item.anchor_missing:
             row["time_assumed"] = job.now
+        reasons = dropped_by_reason(one for owner, one in left_out if owner is item)
+        if reasons:
+            row["dropped"] = reasons
         if not own and not kept:
             row["nothing_stored"] = "no fact was found in the text"
         rows.append(row)
     return rows
+
+
+def dropped_by_reason(dropped: Iterable[Dropped]) -> list[dict[str, Any]]:
+    """How much was not kept for each reason, never its words: an erase must find them nowhere."""
+    counts: dict[str, list[int]] = {}
+    for one in dropped:
+        count = counts.setdefault(one.reason, [0, 0])
+        count[0] += 1
+        count[1] += len(one.text)
+    return [{"reason": reason, "pieces": n, "characters": length} for reason, (n, length) in counts.items()]

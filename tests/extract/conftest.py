@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from recalld.actors.retain.extraction import ExtractionInput
-from recalld.actors.retain.local_extractor import LocalExtractor, Reading
+from recalld.actors.retain.extraction import ExtractionInput, Reading
+from recalld.actors.retain.local_extractor import LocalExtractor
 
 ANCHOR = 1_780_000_000_000_000
 Read = Callable[..., Reading]

@@ -226,18 +226,18 @@ def test_a_stated_day_dates_the_fact_and_an_asked_one_does_not(read: Read) -> No
 def test_chunks_mode_gives_the_chunk_and_only_the_callers_entities() -> None:
     given = (EntityMention("Hall\t3 ", "LOCATION"),)
     text = "Ana: Siemens sold the pump.  "
-    (fact,) = extractor_for("none", "concise").extract(ExtractionInput(text, extra_entities=given))
+    (fact,) = extractor_for("none", "concise").read(ExtractionInput(text, extra_entities=given)).facts
     assert (fact.text, fact.network, fact.speaker) == (text, WORLD, "Ana")
     assert fact.entities == (EntityMention("Hall 3", "LOCATION"),)
-    assert extractor_for("local", "chunks").extract(ExtractionInput("Who sold it？"))[0].question
+    assert extractor_for("local", "chunks").read(ExtractionInput("Who sold it？")).facts[0].question
 
 
 def test_verbatim_mode_gives_the_chunk_with_names_and_speaker_of_the_rules() -> None:
     text = "Ana: Siemens sold the pump to Carla.\n\nAna: It runs."
-    (fact,) = extractor_for("local", "verbatim").extract(ExtractionInput(text))
+    (fact,) = extractor_for("local", "verbatim").read(ExtractionInput(text)).facts
     assert (fact.text, fact.speaker) == (text, "Ana")
     assert {mention.name for mention in fact.entities} == {"Ana", "Siemens", "Carla"}
-    assert extractor_for("local", "verbatim").extract(ExtractionInput(" ... ")) == []
+    assert extractor_for("local", "verbatim").read(ExtractionInput(" ... ")).facts == ()
 
 
 def test_an_unknown_mode_or_provider_is_refused_with_the_choices() -> None:
