@@ -24,7 +24,7 @@ from recalld.actors.core_gate import CoreGate
 from recalld.actors.models import ModelFiles, ModelIdentity, file_sha256, resolve_device
 from recalld.actors.vocabulary import Vocabulary
 from recalld.actors.windows import Window, plan
-from recalld.storage.errors import ModelUnavailable
+from recalld.storage.errors import ModelUnusable
 from recalld.storage.quantise import quantise_unit, unit_rows
 
 F32: TypeAlias = npt.NDArray[np.float32]
@@ -87,7 +87,7 @@ def projection(dim: int) -> tuple[F32, str]:
     values: should a future numpy draw other numbers, stored vectors are refused instead of compared wrongly.
     """
     if dim < TOKEN_DIM:
-        raise ModelUnavailable(f"The embedding model has {dim} dimensions; at least {TOKEN_DIM} are needed.")
+        raise ModelUnusable(f"The embedding model has {dim} dimensions; at least {TOKEN_DIM} are needed.")
     matrix = np.linalg.qr(np.random.default_rng(0).normal(size=(dim, dim)))[0][:, :TOKEN_DIM].astype(np.float32)
     coarse = np.rint(matrix[:4].astype(np.float64) * 50).astype(np.int8)
     return matrix, f"orthonormal-{TOKEN_DIM}-seed0-{hashlib.sha256(coarse.tobytes()).hexdigest()[:8]}"
@@ -99,7 +99,7 @@ class Embedder:
     `date_suffix` lets `embed_text` put the date behind the text. Off by default: on five conversations with session
     dates the ranking found the same evidence with and without (recall@10 .812 on three, .857 on two) and cosine alone
     lost .012 to .019. `gate`, when several callers share the cores, keeps one free for queries. `warning` says what
-    was not as asked (None when all is well). Raises `ModelUnavailable`.
+    was not as asked (None when all is well). Raises `ModelUnusable`.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Embedder:
         self._query_head = self._head + self._ids(files.query_prefix)
         self._passage_head = self._head + self._ids(files.passage_prefix)
         if self._capacity(max(self._query_head, self._passage_head, key=len), self._tail) < _LEAST_OWN:
-            raise ModelUnavailable(
+            raise ModelUnusable(
                 f"The prefixes set for the embedding model '{files.name}' leave no room for text in its window of "
                 f"{files.max_tokens} tokens. Shorten them."
             )
@@ -277,7 +277,7 @@ def _open_session(files: ModelFiles, providers: list[str]) -> Any:
     try:
         return onnxruntime.InferenceSession(str(files.model), options, providers=providers)
     except Exception:  # the runtime raises a dozen unrelated classes here
-        raise ModelUnavailable(
+        raise ModelUnusable(
             f"The ONNX file of the embedding model '{files.name}' cannot be loaded; it is incomplete, damaged, or "
             "needs a newer onnxruntime. Fetch or export it again."
         ) from None
@@ -286,7 +286,7 @@ def _open_session(files: ModelFiles, providers: list[str]) -> Any:
 def _check_inputs(files: ModelFiles, session: Any) -> frozenset[str]:
     names = frozenset(node.name for node in session.get_inputs())
     if "input_ids" not in names or not names <= _INPUTS:
-        raise ModelUnavailable(
+        raise ModelUnusable(
             f"The ONNX file of '{files.name}' takes the inputs {', '.join(sorted(names))}; an embedding model takes "
             f"input_ids and at most {', '.join(sorted(_INPUTS - {'input_ids'}))}. Export it for feature extraction."
         )
@@ -301,7 +301,7 @@ def _token_output(files: ModelFiles, session: Any) -> str:
     for name, rank in outputs.items():
         if rank == 3:
             return name
-    raise ModelUnavailable(
+    raise ModelUnusable(
         f"The ONNX file of '{files.name}' gives no vector per token (last_hidden_state), which ranking needs. "
         "Export it for feature extraction, without the pooling layer."
     )
@@ -311,7 +311,7 @@ def _open_tokenizer(files: ModelFiles) -> Tokenizer:
     try:
         tokenizer = Tokenizer.from_file(str(files.tokenizer))
     except Exception:  # the binding raises bare Exception
-        raise ModelUnavailable(
+        raise ModelUnusable(
             f"The tokenizer.json of the embedding model '{files.name}' cannot be read. Fetch or save it again."
         ) from None
     tokenizer.no_padding()

@@ -47,7 +47,7 @@ class Encoder:
         return self._embedder
 
     async def start(self) -> None:
-        """Loads the model off the loop. Raises `ModelUnavailable`."""
+        """Loads the model off the loop. Raises `ModelUnusable`."""
         self._embedder = await asyncio.to_thread(self._open)
         self._queue = TextQueue(self._threads, partial(_lower_priority, self._nice))
 

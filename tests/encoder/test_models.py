@@ -13,7 +13,7 @@ import pytest
 
 from recalld.actors.embedding import Embedder
 from recalld.actors.models import ModelIdentity, file_sha256, find_model, resolve_device
-from recalld.storage.errors import ModelUnavailable
+from recalld.storage.errors import ModelUnusable
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_code_in_a_model_folder_is_never_run(folder: Path) -> None:
 
 
 def test_remote_code_is_refused_with_an_explanation() -> None:
-    with pytest.raises(ModelUnavailable, match="never executed"):
+    with pytest.raises(ModelUnusable, match="never executed"):
         find_model("some/model", trust_remote_code=True)
 
 
@@ -92,7 +92,7 @@ def test_a_model_whose_vectors_would_be_wrong_is_refused(folder: Path) -> None:
             [{"type": "sentence_transformers.models.Transformer"}, {"type": "sentence_transformers.models.Dense"}]
         )
     )
-    with pytest.raises(ModelUnavailable, match="Dense"):
+    with pytest.raises(ModelUnusable, match="Dense"):
         find_model(str(folder))
 
 
@@ -103,27 +103,27 @@ def test_a_pooling_path_does_not_lead_out_of_the_folder(folder: Path) -> None:
 
 
 def test_what_is_missing_is_said_with_what_to_do(tmp_path: Path, folder: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="no model at"):
+    with pytest.raises(ModelUnusable, match="no model at"):
         find_model(str(tmp_path / "nowhere"))
-    with pytest.raises(ModelUnavailable, match="holds no ONNX model"):
+    with pytest.raises(ModelUnusable, match="holds no ONNX model"):
         find_model(str(tmp_path))
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(ModelUnavailable, match=r"tokenizer\.json"):
+    with pytest.raises(ModelUnusable, match=r"tokenizer\.json"):
         find_model(str(folder))
     (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(ModelUnavailable, match=r"tokenizer\.json"):
+    with pytest.raises(ModelUnusable, match=r"tokenizer\.json"):
         Embedder(find_model(str(folder)), device="cpu")
 
 
 def test_a_damaged_model_file_is_a_sentence_not_a_crash(folder: Path) -> None:
     (folder / "onnx" / "model.onnx").write_bytes(b"not a model")
-    with pytest.raises(ModelUnavailable, match="cannot be loaded"):
+    with pytest.raises(ModelUnusable, match="cannot be loaded"):
         Embedder(find_model(str(folder)), device="cpu")
 
 
 def test_a_hub_name_that_cannot_be_reached_says_what_to_do(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(ModelUnavailable, match=r"huggingface_hub.*folder") as caught:
+    with pytest.raises(ModelUnusable, match=r"huggingface_hub.*folder") as caught:
         find_model("BAAI/bge-small-en-v1.5")
     assert "BAAI/bge-small-en-v1.5" in caught.value.message
     assert find_model("BAAI/bge-small-en-v1.5", download=lambda name: folder).name == "BAAI/bge-small-en-v1.5"
@@ -137,7 +137,7 @@ def test_a_hub_without_network_is_told_apart_from_a_missing_package(monkeypatch:
 
     monkeypatch.setattr(hub, "snapshot_download", unreachable)
     monkeypatch.setattr(hub, "list_repo_files", unreachable)
-    with pytest.raises(ModelUnavailable, match="could not be fetched"):
+    with pytest.raises(ModelUnusable, match="could not be fetched"):
         find_model("BAAI/bge-small-en-v1.5")
 
 
@@ -170,7 +170,7 @@ def test_only_data_is_fetched_from_a_hub_and_only_one_model_file(monkeypatch: py
 
 
 def test_a_prefix_longer_than_the_window_is_refused(folder: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="Shorten"):
+    with pytest.raises(ModelUnusable, match="Shorten"):
         Embedder(find_model(str(folder), query_prefix="word " * 600), device="cpu")
 
 

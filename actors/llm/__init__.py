@@ -1,0 +1,1 @@
+"""Language models behind one protocol: providers, structured answers, retries, permits. No storage, no actors."""
