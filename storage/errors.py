@@ -5,7 +5,7 @@
     ├── Unprocessable                  422 unprocessable
     │   ├── ModelUnusable              422 model_unusable    (a model file that is named cannot be found or used)
     │   ├── ModelRefused               422 model_refused     (a language model said no; asking again does not help)
-    │   └── ModelOverflow              422 model_overflow    (input or answer too long for the model; split and ask again)
+    │   └── ModelOverflow              422 model_overflow    (too long for the model; split, then ask again)
     ├── Unauthorized                   401 unauthorized
     ├── Forbidden                      403 forbidden
     ├── NotFound                       404 not_found
