@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from recalld.storage import codec, edges, keys, postings
+from recalld.storage import codec, edges, keys, ledger_rows, postings
 from recalld.storage.changes import (
     BankErased,
     BankStored,
+    CallsRecorded,
     Change,
     Delta,
     DocumentErased,
@@ -143,6 +144,9 @@ class Applier:
                 self.txn.delete(keys.operation_key(self.bank, keys.OPERATION, change.operation_id))
                 self.txn.delete(keys.operation_key(self.bank, keys.PAYLOAD, change.operation_id))
                 self.txn.delete(keys.operation_key(0, keys.OPERATION_BANK, change.operation_id))
+                self.txn.delete_prefix(keys.journal(self.bank, change.operation_id))
+            case CallsRecorded():
+                ledger_rows.record_calls(self.txn, self.bank, change)
         sequence = self._next_sequence()
         self.txn.put(keys.change(sequence), codec.pack({"b": self.bank, **summary(change)}))
 
@@ -533,6 +537,7 @@ class Applier:
             self.txn.delete(keys.chunk(self.bank, record.number, index))
         for chunk in change.chunks:
             self.txn.put(keys.chunk(self.bank, record.number, chunk.index), codec.encode(chunk))
+            ledger_rows.point_to_chunk(self.txn, self.bank, chunk)
 
     def _erase_document(self, change: DocumentErased) -> None:
         key = keys.number(self.bank, keys.DOCUMENT, change.number)
@@ -542,6 +547,7 @@ class Applier:
         record = codec.decode(DocumentRecord, value)
         self.txn.delete(key)
         self.txn.delete(keys.named(self.bank, keys.DOCUMENT_ID, record.id))
+        ledger_rows.forget_readings(self.txn, self.bank, change.number)
         self.txn.delete_prefix(keys.chunks(self.bank, change.number))
         self._documents -= 1
 
@@ -554,7 +560,7 @@ class Applier:
             # That a request was answered stays known; the names in its answer go.
             answered = keys.raw(0, keys.REQUEST, key[-16:])
             held = codec.unpack(self.txn.get(answered) or codec.pack({}))
-            self.txn.put(answered, codec.pack({**held, "answer": _without_names(held.get("answer"))}))
+            self.txn.put(answered, codec.pack({**held, "answer": codec.numbers_alone(held.get("answer"))}))
         for key, _ in list(self.txn.scan(keys.table(self.bank, keys.OPERATION))):
             self.txn.delete(keys.raw(0, keys.OPEN_OPERATION, key[-16:]))
             self.txn.delete(keys.raw(0, keys.OPERATION_BANK, key[-16:]))
@@ -579,13 +585,7 @@ class Applier:
             self.txn.put(payload_key, change.payload)
         elif change.payload is not None:
             self.txn.delete(payload_key)
-
-
-def _without_names(answer: Any) -> Any:
-    """A stored answer with its numbers and without its strings and lists."""
-    if isinstance(answer, dict):
-        return {key: _without_names(value) for key, value in answer.items()}
-    return answer if isinstance(answer, int | float | None) else type(answer)()
+            self.txn.delete_prefix(keys.journal(self.bank, record.id))
 
 
 def tagset_key(tags: Iterable[str]) -> bytes:

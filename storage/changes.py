@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from recalld.storage.ledger import CallRecord
 from recalld.storage.records import BankRecord, ChunkRecord, DocumentRecord, OperationRecord, PreparedUnit
 
 
@@ -135,6 +136,18 @@ class OperationErased:
     operation_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class CallsRecorded:
+    """Model calls of the bank; `readings` are (operation id, reading, facts as bytes) that they paid for.
+
+    Calls from before `keep_from` (µs) go, some with each write.
+    """
+
+    calls: tuple[CallRecord, ...]
+    keep_from: int
+    readings: tuple[tuple[str, str, bytes], ...] = ()
+
+
 Change = (
     BankStored
     | BankErased
@@ -149,6 +162,7 @@ Change = (
     | DocumentErased
     | OperationStored
     | OperationErased
+    | CallsRecorded
 )
 
 
@@ -176,6 +190,8 @@ def summary(change: Change) -> dict[str, Any]:
             return {"k": kind, "op": record.id, "status": record.status, "at": record.updated_at}
         case OperationErased(operation_id=operation_id):
             return {"k": kind, "op": operation_id}
+        case CallsRecorded(calls=calls):
+            return {"k": kind, "n": len(calls)}
         case BankErased():
             return {"k": kind}
 

@@ -34,6 +34,13 @@ def unpack(data: bytes | memoryview) -> Any:
         raise StoreCorrupt("A stored record cannot be read; run `recalld doctor` and restore from a backup.") from error
 
 
+def numbers_alone(answer: Any) -> Any:
+    """Plain data with its numbers and without its strings and lists."""
+    if isinstance(answer, dict):
+        return {key: numbers_alone(value) for key, value in answer.items()}
+    return answer if isinstance(answer, int | float | None) else type(answer)()
+
+
 _Shape = tuple[frozenset[str], dict[str, Any]]
 _shapes: dict[type, _Shape] = {}
 

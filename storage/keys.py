@@ -29,6 +29,7 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     DOCUMENT         0x30  number u32                       DocumentRecord
     DOCUMENT_ID      0x31  name_key(id)                     number u32
     CHUNK            0x32  document u32, index u32          ChunkRecord
+    READING          0x34  name_key(reading)                document u32, index u32 of a chunk a model read so
     ENTITY           0x40  number u32                       EntityRecord
     ENTITY_NAME      0x41  name_key(folded name)            entity numbers u32[]
     ENTITY_ID        0x42  name_key(id)                     number u32
@@ -39,6 +40,9 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     TAG              0x53  name_key(tag)                    the tag
     OPERATION        0x60  operation id 16                  OperationRecord
     PAYLOAD          0x61  operation id 16                  what the operation works on, compressed
+    LEDGER           0x62  instant u64, name_key(call id)   CallRecord
+    LEDGER_DAY       0x63  day u32                          DayTotals; under bank 0 those of the whole partition
+    JOURNAL          0x64  operation id 16, name_key        facts a model gave an open operation, compressed
 """
 
 from __future__ import annotations
@@ -53,9 +57,11 @@ BANK, COUNTERS = 0x10, 0x11
 UNIT, UNIT_ID, COLUMN_BLOCK, COLUMN_TAIL, VECTOR_BLOCK, VECTOR_TAIL, TOKEN_BLOCK, TOKEN_TAIL = range(0x20, 0x28)
 EDGES, FOLLOWER, HALF_LINK = range(0x28, 0x2B)
 DOCUMENT, DOCUMENT_ID, CHUNK = range(0x30, 0x33)
+READING = 0x34
 ENTITY, ENTITY_NAME, ENTITY_ID, SPEAKER = range(0x40, 0x44)
 POSTING, TOKEN_COUNT, SET, TAG = range(0x50, 0x54)
 OPERATION, PAYLOAD = 0x60, 0x61
+LEDGER, LEDGER_DAY, JOURNAL = range(0x62, 0x65)
 
 TAIL_BLOCK: Final = 0xFFFFFFFF
 SET_TAG, SET_TAGSET, SET_ENTITY, SET_DOCUMENT = 1, 2, 3, 4
@@ -170,6 +176,21 @@ def containers(bank: int, kind: int, name: bytes) -> bytes:
 
 def operation_key(bank: int, which: int, operation_id: str) -> bytes:
     return _head.pack(bank, which) + name_key(operation_id)
+
+
+def ledger_call(bank: int, instant: int, call_id: str) -> bytes:
+    return _head_u64.pack(bank, LEDGER, instant) + name_key(call_id)
+
+
+def ledger_from(bank: int, instant: int) -> bytes:
+    """Where the calls from an instant on begin."""
+    return _head_u64.pack(bank, LEDGER, instant)
+
+
+def journal(bank: int, operation_id: str, reading: str = "") -> bytes:
+    """Facts of one reading of an operation; without a reading the prefix of all of them."""
+    prefix = operation_key(bank, JOURNAL, operation_id)
+    return prefix + name_key(reading) if reading else prefix
 
 
 def trailing_u32(key: bytes) -> int:

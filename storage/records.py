@@ -113,6 +113,10 @@ class ChunkRecord:
     glue: str
     uids: tuple[int, ...]
     created_at: int
+    extractor: str = ""
+    """Which model read it how (mode, mission, prompt); "" for the rules."""
+    reading: str = ""
+    """Digest of everything that decided what the model was to find: the same again needs no call."""
 
 
 @dataclass(frozen=True, slots=True)
