@@ -9,8 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from recalld.storage.ledger import CallRecord
-from recalld.storage.records import BankRecord, ChunkRecord, DocumentRecord, OperationRecord, PreparedUnit
+from recalld.storage.ledger import LedgerCall
+from recalld.storage.records import (
+    BankRecord,
+    ChunkRecord,
+    DocumentRecord,
+    EntityChange,
+    OperationRecord,
+    PreparedUnit,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,7 @@ class NewUnit:
     prev: int
     predecessor: int | None
     causes: tuple[int, ...] = ()
+    cause_weights: tuple[float, ...] = ()
     similar: tuple[tuple[int, float], ...] = ()
     undocumented: bool = False
 
@@ -143,9 +151,26 @@ class CallsRecorded:
     Calls from before `keep_from` (µs) go, some with each write.
     """
 
-    calls: tuple[CallRecord, ...]
+    calls: tuple[LedgerCall, ...]
     keep_from: int
     readings: tuple[tuple[str, str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesChanged:
+    """Entities merged or split by hand. A split of units makes entity `record.part`, which is new, with this name."""
+
+    record: EntityChange
+    entity_id: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntitiesRestored:
+    """A merge or split by hand is undone: the entities are as they were before it."""
+
+    record: EntityChange
+    at: int
 
 
 Change = (
@@ -163,6 +188,8 @@ Change = (
     | OperationStored
     | OperationErased
     | CallsRecorded
+    | EntitiesChanged
+    | EntitiesRestored
 )
 
 
@@ -192,6 +219,8 @@ def summary(change: Change) -> dict[str, Any]:
             return {"k": kind, "op": operation_id}
         case CallsRecorded(calls=calls):
             return {"k": kind, "n": len(calls)}
+        case EntitiesChanged(record=record) | EntitiesRestored(record=record):
+            return {"k": kind, "change": record.id, "what": record.what, "part": record.part, "whole": record.whole}
         case BankErased():
             return {"k": kind}
 

@@ -26,6 +26,10 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     EDGES            0x28  uid u32                          entity numbers, and packed (other, kind, weight)
     FOLLOWER         0x29  uid u32, uid u32                 empty: the second stands behind the first in its thread
     HALF_LINK        0x2A  uid u32, uid u32                 empty: the second's edges name the first, which dropped it
+    CLAIM            0x2B  claim 16                         id of the unit that carries the claim
+    MENTION          0x2C  name_key(unit id), number u32    MentionRecord: a further place where it was said
+    ATTRIBUTE        0x2D  name_key(subject NUL attribute), uid u32   empty: the unit says something about it
+    ENDED_BY         0x2E  name_key(unit id), name_key(unit id)       id of the second, which the first superseded
     DOCUMENT         0x30  number u32                       DocumentRecord
     DOCUMENT_ID      0x31  name_key(id)                     number u32
     CHUNK            0x32  document u32, index u32          ChunkRecord
@@ -34,15 +38,19 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     ENTITY_NAME      0x41  name_key(folded name)            entity numbers u32[]
     ENTITY_ID        0x42  name_key(id)                     number u32
     SPEAKER          0x43  number u32                       speaker name
+    ENTITY_PARENTS   0x44  -                                (part, whole) pairs u32[]: entities that are one
+    ENTITY_SPELLING  0x45  name_key(form of a name)         entity numbers u32[] whose names share the form
+    ENTITY_CHANGE    0x46  name_key(id)                     EntityChange
     POSTING          0x50  name_key(term), block u32        posting block; block 0xFFFFFFFF is the tail
     TOKEN_COUNT      0x51  token u32                        units holding it u32
     SET              0x52  kind u8, name_key, uid>>16 u16   one roaring container of the low 16 bits
     TAG              0x53  name_key(tag)                    the tag
     OPERATION        0x60  operation id 16                  OperationRecord
     PAYLOAD          0x61  operation id 16                  what the operation works on, compressed
-    LEDGER           0x62  instant u64, name_key(call id)   CallRecord
+    LEDGER           0x62  instant u64, name_key(call id)   LedgerCall
     LEDGER_DAY       0x63  day u32                          DayTotals; under bank 0 those of the whole partition
     JOURNAL          0x64  operation id 16, name_key        facts a model gave an open operation, compressed
+    AUDIT            0x68  instant u64, name_key(id)        AuditRecord
 """
 
 from __future__ import annotations
@@ -56,12 +64,14 @@ META, BANK_NAME, CHANGE, REQUEST, OPEN_OPERATION, REQUEST_TIME, OPERATION_BANK =
 BANK, COUNTERS = 0x10, 0x11
 UNIT, UNIT_ID, COLUMN_BLOCK, COLUMN_TAIL, VECTOR_BLOCK, VECTOR_TAIL, TOKEN_BLOCK, TOKEN_TAIL = range(0x20, 0x28)
 EDGES, FOLLOWER, HALF_LINK = range(0x28, 0x2B)
+CLAIM, MENTION, ATTRIBUTE, ENDED_BY = range(0x2B, 0x2F)
 DOCUMENT, DOCUMENT_ID, CHUNK = range(0x30, 0x33)
 READING = 0x34
-ENTITY, ENTITY_NAME, ENTITY_ID, SPEAKER = range(0x40, 0x44)
+ENTITY, ENTITY_NAME, ENTITY_ID, SPEAKER, ENTITY_PARENTS, ENTITY_SPELLING, ENTITY_CHANGE = range(0x40, 0x47)
 POSTING, TOKEN_COUNT, SET, TAG = range(0x50, 0x54)
 OPERATION, PAYLOAD = 0x60, 0x61
 LEDGER, LEDGER_DAY, JOURNAL = range(0x62, 0x65)
+AUDIT = 0x68
 
 TAIL_BLOCK: Final = 0xFFFFFFFF
 SET_TAG, SET_TAGSET, SET_ENTITY, SET_DOCUMENT = 1, 2, 3, 4
@@ -154,6 +164,32 @@ def half_link(bank: int, uid: int, other: int) -> bytes:
 def half_links(bank: int, uid: int) -> bytes:
     """Prefix of the units whose edges name `uid` while its own do not name them."""
     return _head_u32.pack(bank, HALF_LINK, uid)
+
+
+def mention(bank: int, unit_id: str, number: int) -> bytes:
+    return named(bank, MENTION, unit_id) + _u32.pack(number)
+
+
+def attribute(bank: int, subject: str, attribute: str) -> bytes:
+    """Prefix of the units that say something about an attribute of a subject; both folded."""
+    return named(bank, ATTRIBUTE, f"{subject}\0{attribute}")
+
+
+def about(bank: int, subject: str, what: str, uid: int) -> bytes:
+    return attribute(bank, subject, what) + _u32.pack(uid)
+
+
+def ended_by(bank: int, unit_id: str, ended_id: str) -> bytes:
+    return named(bank, ENDED_BY, unit_id) + name_key(ended_id)
+
+
+def audit(bank: int, instant: int, entry_id: str) -> bytes:
+    return audit_from(bank, instant) + name_key(entry_id)
+
+
+def audit_from(bank: int, instant: int) -> bytes:
+    """Where the audit log begins that is not older than `instant`."""
+    return _head_u64.pack(bank, AUDIT, instant)
 
 
 def posting(bank: int, term: bytes, block: int) -> bytes:

@@ -17,7 +17,7 @@ OK = "ok"
 
 
 @dataclass(frozen=True, slots=True)
-class CallRecord:
+class LedgerCall:
     """One call of a model. `outcome` is `ok` or the code of the error it ended with."""
 
     id: str
@@ -66,7 +66,7 @@ class DayTotals:
     gap_reported: int = 0
     gap_counted: int = 0
 
-    def plus(self, calls: Iterable[CallRecord]) -> DayTotals:
+    def plus(self, calls: Iterable[LedgerCall]) -> DayTotals:
         """The totals with more calls in them."""
         total = self
         for call in calls:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from recalld.storage import codec, keys
 from recalld.storage.changes import CallsRecorded
 from recalld.storage.environment import ReadTxn, WriteTxn
-from recalld.storage.ledger import CallRecord, DayTotals, day_of
+from recalld.storage.ledger import LedgerCall, DayTotals, day_of
 from recalld.storage.records import ChunkRecord
 
 _PLACE = struct.Struct("<II")
@@ -19,7 +19,7 @@ DAYS_KEPT = 400
 
 def record_calls(txn: WriteTxn, bank: int, change: CallsRecorded) -> None:
     """Store calls, add them to the sums of their day, and let go what is too old."""
-    by_day: dict[int, list[CallRecord]] = {}
+    by_day: dict[int, list[LedgerCall]] = {}
     for call in change.calls:
         txn.put(keys.ledger_call(bank, call.started_at, call.id), codec.encode(call))
         by_day.setdefault(day_of(call.started_at), []).append(call)
@@ -62,10 +62,10 @@ def all_days(txn: ReadTxn, bank: int, first: int = 0) -> list[DayTotals]:
     return [codec.decode(DayTotals, value) for _, value in txn.scan(keys.table(bank, keys.LEDGER_DAY), start)]
 
 
-def calls(txn: ReadTxn, bank: int, start: int = 0) -> Iterator[CallRecord]:
+def calls(txn: ReadTxn, bank: int, start: int = 0) -> Iterator[LedgerCall]:
     """Calls from `start` (µs) on, oldest first."""
     for _, value in txn.scan(keys.table(bank, keys.LEDGER), keys.ledger_from(bank, max(0, start))):
-        yield codec.decode(CallRecord, value)
+        yield codec.decode(LedgerCall, value)
 
 
 # -- readings --------------------------------------------------------------------------------------------------------

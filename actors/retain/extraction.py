@@ -51,6 +51,8 @@ class Fact:
     aliases: tuple[tuple[str, str], ...] = ()
     date_text: str = ""
     cause_weights: tuple[float, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Tags that labels of the bank's vocabulary put on it, beside those of its item."""
 
 
 @dataclass(frozen=True, slots=True)
