@@ -9,6 +9,7 @@ import re
 
 from recalld.actors.retain.sentences import sentence_spans
 from recalld.actors.retain.turns import ASSISTANT
+from recalld.actors.trust.instructions import NORMAL, QUOTED, reads_like_instruction
 from recalld.storage.records import EXPERIENCE, OPINION, WORLD
 
 _CLOSERS = " \t\r\n\"'”’»)]}*_~`」』）.!"
@@ -127,22 +128,10 @@ def network_of(said: str, role: str) -> tuple[int, float | None]:
 
 # --- instructions -----------------------------------------------------------------------------------------------
 
-_INSTRUCTION = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}"
-    r"\b(?:previous|prior|above|earlier|all|any|your|the|system)\b"
-    r"[^.\n]{0,30}\b(?:instructions?|rules?|prompts?|guidelines?|directives?|constraints?|safeguards?)\b"
-    r"|\byou are now (?:in |a |an |the )?[^.\n]{0,40}\b(?:mode|assistant|ai|dan|jailbroken|unrestricted|admin)\b"
-    r"|\b(?:reveal|print|output|repeat|show)\b[^.\n]{0,20}\b(?:your |the )(?:system )?(?:prompt|instructions)\b"
-    r"|\b(?:reply|respond|answer|say) (?:only )?(?:with )?[\"'“]?(?:PWNED|HACKED)\b"
-    r"|<\|(?:im_start|im_end|system|endoftext)\|>|\[/?INST\]|^\s*#{2,}\s*(?:system|instruction)\s*:"
-    r"|(?:忽略|无视|忘记|忘掉)[^。\n]{0,12}(?:指令|规则|提示|设定|要求)|(?:指示|命令|ルール)を(?:すべて)?無視",
-    re.IGNORECASE | re.MULTILINE,
-)
-
 
 def trust_of(text: str) -> str:
     """`quoted` when the text reads like an instruction to the model that will one day see it, else `normal`."""
-    return "quoted" if _INSTRUCTION.search(text) else "normal"
+    return QUOTED if reads_like_instruction(text) else NORMAL
 
 
 # --- causes -----------------------------------------------------------------------------------------------------
