@@ -8,12 +8,16 @@ from typing import Any
 WORLD, EXPERIENCE, OPINION, OBSERVATION = range(4)
 NETWORK_NAMES = ("world", "experience", "opinion", "observation")
 
+VALID, INVALIDATED, SUPERSEDED = "valid", "invalidated", "superseded"
+
 UNKNOWN = -(2**63)
 """Column value of an instant nobody gave."""
 NEVER = 2**63 - 1
 """Column value of `retired` while a unit is current."""
 
 SEMANTIC, CAUSED_BY, SUPERSEDES, EVIDENCE = 1, 2, 3, 4
+CAUSES = 7
+"""A `CAUSED_BY` link as its cause holds it: one link that points one way, seen from its far end."""
 LINK_NAMES = {SEMANTIC: "semantic", CAUSED_BY: "caused_by", SUPERSEDES: "supersedes", EVIDENCE: "evidence"}
 
 
@@ -61,12 +65,24 @@ class PreparedUnit:
     token_ids: bytes
     predecessor: int | str | None = None
     causes: tuple[str, ...] = ()
+    subject: str = ""
+    attribute: str = ""
+    value: str = ""
+    polarity: int = 1
+    corrects: bool = False
+    claim: bytes = b""
+    """What makes it one claim with others (`mentions.claim_of`); empty where each is a unit of its own."""
+    cause_weights: tuple[float, ...] = ()
+    """How strongly the words say so, one a cause; 1 where none is given."""
+    aliases: tuple[tuple[str, str], ...] = ()
+    """Pairs of names of one thing that the text itself gives, the shorter or newer first."""
 
 
 # The one record that is not frozen: a recall makes a hundred, and a frozen one takes five times as long to make.
 @dataclass(slots=True)
 class UnitRecord:
-    """One stored memory. `entities` are entity numbers of its bank; `state` is `valid` or `invalidated`.
+    """One stored memory. `entities` are entity numbers of its bank; `state` is `valid`, `invalidated` or
+    `superseded`; one that was replaced is `valid` and has ended.
 
     Never written to: `dataclasses.replace` makes a changed one.
     """
@@ -100,6 +116,55 @@ class UnitRecord:
     sources: tuple[int, ...] = ()
     undocumented: bool = False
     """Its document was made for it: the caller named none, so later turns may stand behind it."""
+    subject: str = ""
+    attribute: str = ""
+    value: str = ""
+    polarity: int = 1
+    reason: str = ""
+    """Why it ended: a word of the code when another unit superseded it, a person's when they invalidated it."""
+    superseded_by: str = ""
+    """Id of the unit that took its place, while `state` is `superseded`."""
+    edited_at: int | None = None
+    claims: tuple[bytes, ...] = ()
+    """The claims it carries; its own first, then what it said before it was edited."""
+
+    @property
+    def stands(self) -> bool:
+        """It is in its document's text still: current, superseded or invalidated, but not replaced."""
+        return self.retired_at is None or self.state != VALID
+
+
+@dataclass(frozen=True, slots=True)
+class MentionRecord:
+    """A further place where the claim of a unit was said, with all it takes to make it a unit of its own.
+
+    `predecessor` is the id of the unit before it in its document ("": none); `entities` are (name, kind, exact).
+    """
+
+    unit: str
+    number: int
+    document: int
+    document_id: str
+    chunk_index: int
+    chunk_id: str
+    recorded_at: int
+    predecessor: str = ""
+    undocumented: bool = False
+    text: str = ""
+    context: str = ""
+    speaker: str = ""
+    entities: tuple[tuple[str, str, bool], ...] = ()
+    occurred_start: int | None = None
+    occurred_end: int | None = None
+    mentioned_at: int | None = None
+    anchor_assumed: bool = False
+    metadata: dict[str, str] = field(default_factory=dict)
+    question: bool = False
+    confidence: float | None = None
+    subject: str = ""
+    attribute: str = ""
+    value: str = ""
+    polarity: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +206,13 @@ class DocumentRecord:
 
 @dataclass(frozen=True, slots=True)
 class EntityRecord:
-    """A resolved person, organisation, place, product or concept; `mentions` counts live units."""
+    """A resolved person, organisation, place, product or concept; `mentions` counts live units.
+
+    One that is a part of another (see `storage.groups`) stands for a name of that one: its count is 0 and its dates
+    are unknown, because the whole has them. `why` says how it became a part: `alias` (a text said so), `likeness`
+    (the names are spelt alike) or `hand`. `evidence` are the units that said so, `apart` the entities it was parted
+    from by hand, with which it is never joined again by itself.
+    """
 
     number: int
     id: str
@@ -150,6 +221,27 @@ class EntityRecord:
     mentions: int
     first_seen: int | None
     last_seen: int | None
+    why: str = ""
+    evidence: tuple[int, ...] = ()
+    apart: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntityChange:
+    """A change of entities by hand, with what it takes to undo it; numbers and uids only, never names.
+
+    `what` is `merged`, `split_name` or `split_units`; `part` joined or left `whole`. `units` are (uid, its entities
+    before), `parts` (entity, why, evidence) as they stood before.
+    """
+
+    id: str
+    what: str
+    at: int
+    part: int
+    whole: int
+    units: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    parts: tuple[tuple[int, str, tuple[int, ...]], ...] = ()
+    undone_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
