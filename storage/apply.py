@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from recalld.storage import codec, edges, keys, ledger_rows, postings
+from recalld.storage import audit, codec, edges, keys, ledger_rows, postings
+from recalld.storage.apply_claims import PROOF_MAX, ClaimChanges, claims_after
+from recalld.storage.apply_records import RecordChanges
 from recalld.storage.changes import (
+    Audited,
     BankErased,
     BankStored,
     CallsRecorded,
@@ -23,29 +26,30 @@ from recalld.storage.changes import (
     Delta,
     DocumentErased,
     DocumentStored,
+    MentionsAdded,
+    MentionsMoved,
+    MentionsRemoved,
     OperationErased,
     OperationStored,
     UnitsAdded,
+    UnitsEnded,
     UnitsErased,
     UnitsMoved,
     UnitsReembedded,
     UnitsRelinked,
+    UnitsRestored,
     UnitsRetagged,
     UnitsRetired,
     summary,
 )
 from recalld.storage.columns import COLUMN_DTYPE, COLUMN_ROWS, EXISTS, LIVE, QUESTION, ColumnRow
 from recalld.storage.environment import ReadTxn, WriteTxn
-from recalld.storage.errors import StoreCorrupt
 from recalld.storage.names import Names, number_key
 from recalld.storage.records import (
     CAUSED_BY,
-    OPEN_STATES,
     SEMANTIC,
     UNKNOWN,
     BankCounters,
-    BankRecord,
-    DocumentRecord,
     UnitRecord,
 )
 from recalld.storage.vector_rows import TOKEN_ROWS, VECTOR_ROWS, pack_tokens, pack_vectors, token_ids_of
@@ -58,7 +62,7 @@ def read_counters(txn: ReadTxn, bank: int) -> BankCounters:
     return BankCounters() if value is None else codec.decode(BankCounters, value)
 
 
-class Applier:
+class Applier(ClaimChanges, RecordChanges):
     """Applies changes to one bank within one write transaction. Call `finish` once at the end."""
 
     def __init__(self, txn: WriteTxn, bank: int, next_sequence: Callable[[], int], new_id: Callable[[], str]) -> None:
@@ -119,6 +123,18 @@ class Applier:
                 self._add(change)
             case UnitsRetired():
                 self._retire(change)
+            case UnitsEnded():
+                self._end(change)
+            case UnitsRestored():
+                self._restore(change)
+            case MentionsAdded():
+                self._add_mentions(change)
+            case MentionsRemoved():
+                self._remove_mentions(change)
+            case MentionsMoved():
+                self._move_mentions(change)
+            case Audited():
+                audit.record(self.txn, self.bank, change.entries, change.keep_from)
             case UnitsErased():
                 self._erase(change)
             case UnitsReembedded():
@@ -182,6 +198,7 @@ class Applier:
             unit, uid = new.unit, new.uid
             numbers = tuple(dict.fromkeys(self._names.resolve(m, unit.mentioned_at) for m in unit.entities))
             speaker = self._names.speaker(unit.speaker) if unit.speaker else 0
+            former = new.former
             record = UnitRecord(
                 uid=uid,
                 id=unit.id,
@@ -193,7 +210,7 @@ class Applier:
                 occurred_start=unit.occurred_start,
                 occurred_end=unit.occurred_end,
                 mentioned_at=unit.mentioned_at,
-                recorded_at=change.at,
+                recorded_at=change.at if new.recorded_at is None else new.recorded_at,
                 metadata=unit.metadata,
                 tags=tuple(sorted(set(unit.tags))),
                 document=new.document,
@@ -207,8 +224,16 @@ class Applier:
                 predecessor=new.predecessor,
                 updated_at=change.at,
                 undocumented=new.undocumented,
+                proof_count=new.proof,
+                subject=unit.subject,
+                attribute=unit.attribute,
+                value=unit.value,
+                polarity=unit.polarity,
+                edited_at=None if former is None else former.edited_at,
+                claims=claims_after(unit.claim, former),
             )
             self._put_unit(record)
+            self._put_claims(record)
             self.txn.put(keys.named(self.bank, keys.UNIT_ID, unit.id), _U32.pack(uid))
             columns.append(
                 ColumnRow(
@@ -224,7 +249,8 @@ class Applier:
                     occurred_start=_instant(unit.occurred_start),
                     occurred_end=_instant(unit.occurred_end),
                     mentioned=_instant(unit.mentioned_at),
-                    recorded=change.at,
+                    recorded=record.recorded_at,
+                    proof=min(new.proof, PROOF_MAX),
                 )
             )
             vectors.append(pack_vectors(unit.vectors, unit.scales))
@@ -360,17 +386,27 @@ class Applier:
 
     def _retire(self, change: UnitsRetired) -> None:
         rows: dict[int, bytes] = {}
+        ended_now: list[int] = []
         for uid in change.uids:
             record, row = self.unit(uid), self._column(uid)
-            if record is None or not row.flags & LIVE:
+            if record is None:
+                continue
+            if not row.flags & LIVE:
+                if change.unchunked and record.stands:
+                    rows[uid] = self._replaced(record, row).pack()
                 continue
             ended = dataclasses.replace(record, retired_at=change.at, state=change.state, updated_at=change.at)
             self._put_unit(dataclasses.replace(ended, chunk_id=None) if change.unchunked else ended)
             rows[uid] = row._replace(flags=row.flags & ~LIVE, retired=change.at).pack()
             self._live[row.network] -= 1
             self._names.forget_mentions(record)
+            self._drop_claims(record)
+            ended_now.append(uid)
         COLUMN_ROWS.replace(self.txn, self.bank, rows)
-        self.delta.add("retire_units", list(rows), change.at)
+        self.delta.add("retire_units", ended_now, change.at)
+        replaced = [uid for uid in rows if uid not in ended_now]
+        if replaced:
+            self.delta.add("replace_ended", replaced)
 
     def _erase(self, change: UnitsErased) -> None:
         gone = set(change.uids)
@@ -386,7 +422,7 @@ class Applier:
             if record is None:
                 continue
             self.txn.delete(keys.number(self.bank, keys.UNIT, uid))
-            self.txn.delete(keys.named(self.bank, keys.UNIT_ID, record.id))
+            self._drop_unit_rows(record)
             for kind, name in self._memberships(record):
                 if self._leave_set(kind, name, uid) and kind == keys.SET_TAG:
                     self._drop_tag(name)
@@ -523,69 +559,6 @@ class Applier:
             self._put_unit(changed)
             for kind, name in self._memberships(changed):
                 self._join_set(kind, name, [uid])
-
-    # -- documents, bank, operations -------------------------------------------------------------------------------
-
-    def _store_document(self, change: DocumentStored) -> None:
-        record = change.record
-        key = keys.number(self.bank, keys.DOCUMENT, record.number)
-        if self.txn.get(key) is None:
-            self._documents += 1
-            self.txn.put(keys.named(self.bank, keys.DOCUMENT_ID, record.id), _U32.pack(record.number))
-        self.txn.put(key, codec.encode(record))
-        for index in change.dropped:
-            self.txn.delete(keys.chunk(self.bank, record.number, index))
-        for chunk in change.chunks:
-            self.txn.put(keys.chunk(self.bank, record.number, chunk.index), codec.encode(chunk))
-            ledger_rows.point_to_chunk(self.txn, self.bank, chunk)
-
-    def _erase_document(self, change: DocumentErased) -> None:
-        key = keys.number(self.bank, keys.DOCUMENT, change.number)
-        value = self.txn.get(key)
-        if value is None:
-            return
-        record = codec.decode(DocumentRecord, value)
-        self.txn.delete(key)
-        self.txn.delete(keys.named(self.bank, keys.DOCUMENT_ID, record.id))
-        ledger_rows.forget_readings(self.txn, self.bank, change.number)
-        self.txn.delete_prefix(keys.chunks(self.bank, change.number))
-        self._documents -= 1
-
-    def _erase_bank(self) -> None:
-        value = self.txn.get(keys.table(self.bank, keys.BANK))
-        if value is None:
-            raise StoreCorrupt("The bank has no record; run `recalld doctor`.")
-        record = codec.decode(BankRecord, value)
-        for key, _ in list(self.txn.scan(keys.table(self.bank, keys.REQUEST))):
-            # That a request was answered stays known; the names in its answer go.
-            answered = keys.raw(0, keys.REQUEST, key[-16:])
-            held = codec.unpack(self.txn.get(answered) or codec.pack({}))
-            self.txn.put(answered, codec.pack({**held, "answer": codec.numbers_alone(held.get("answer"))}))
-        for key, _ in list(self.txn.scan(keys.table(self.bank, keys.OPERATION))):
-            self.txn.delete(keys.raw(0, keys.OPEN_OPERATION, key[-16:]))
-            self.txn.delete(keys.raw(0, keys.OPERATION_BANK, key[-16:]))
-        self.txn.delete_prefix(keys.bank_prefix(self.bank))
-        self.txn.delete(keys.bank_name(record.tenant, record.bank_id))
-        self._erased = True
-        self.delta.add("close")
-
-    def _store_operation(self, change: OperationStored) -> None:
-        record = change.record
-        self.txn.put(keys.operation_key(self.bank, keys.OPERATION, record.id), codec.encode(record))
-        owner_key = keys.operation_key(0, keys.OPERATION_BANK, record.id)
-        if self.txn.get(owner_key) is None:
-            self.txn.put(owner_key, _U32.pack(self.bank))
-        open_key = keys.operation_key(0, keys.OPEN_OPERATION, record.id)
-        if record.status in OPEN_STATES:
-            self.txn.put(open_key, _U32.pack(self.bank))
-        else:
-            self.txn.delete(open_key)
-        payload_key = keys.operation_key(self.bank, keys.PAYLOAD, record.id)
-        if change.payload:
-            self.txn.put(payload_key, change.payload)
-        elif change.payload is not None:
-            self.txn.delete(payload_key)
-            self.txn.delete_prefix(keys.journal(self.bank, record.id))
 
 
 def tagset_key(tags: Iterable[str]) -> bytes:

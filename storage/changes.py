@@ -9,14 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from recalld.storage.audit import AuditRecord
 from recalld.storage.ledger import LedgerCall
 from recalld.storage.records import (
     BankRecord,
     ChunkRecord,
     DocumentRecord,
     EntityChange,
+    MentionRecord,
     OperationRecord,
     PreparedUnit,
+    UnitRecord,
 )
 
 
@@ -37,6 +40,10 @@ class NewUnit:
     cause_weights: tuple[float, ...] = ()
     similar: tuple[tuple[int, float], ...] = ()
     undocumented: bool = False
+    former: UnitRecord | None = None
+    """The unit under the same id that it continues: it keeps what that one claimed and what became of it."""
+    proof: int = 1
+    recorded_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,66 @@ class UnitsRetired:
     at: int
     state: str = "valid"
     unchunked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why a unit ends: `by` names the unit that took its place ("": a person ended it).
+
+    `until` is the last instant it was true, where another took its place and it names no end itself.
+    """
+
+    uid: int
+    state: str
+    reason: str
+    by: str = ""
+    until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsEnded:
+    """Known time ends for units that stay in their documents' text: superseded or invalidated."""
+
+    ends: tuple[End, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsRestored:
+    """Units that were ended are current again, as if they had never been ended."""
+
+    uids: tuple[int, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsAdded:
+    mentions: tuple[MentionRecord, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsRemoved:
+    """Mentions go, each named by its unit's id and its number."""
+
+    mentions: tuple[tuple[str, int], ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class MentionsMoved:
+    """The chunks of mentions now stand elsewhere in their document: {(unit id, number): (chunk index, chunk id)}."""
+
+    places: dict[tuple[str, int], tuple[int, str]]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """Entries of the audit log; those that began before `keep_from` (µs) go, some with each write."""
+
+    entries: tuple[AuditRecord, ...]
+    keep_from: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +245,12 @@ Change = (
     | BankErased
     | UnitsAdded
     | UnitsRetired
+    | UnitsEnded
+    | UnitsRestored
+    | MentionsAdded
+    | MentionsRemoved
+    | MentionsMoved
+    | Audited
     | UnitsErased
     | UnitsReembedded
     | UnitsRelinked
@@ -201,6 +274,18 @@ def summary(change: Change) -> dict[str, Any]:
             return {"k": kind, "first": units[0].uid if units else 0, "n": len(units), "at": at}
         case UnitsRetired(uids=uids, at=at) | UnitsErased(uids=uids, at=at) | UnitsRetagged(uids=uids, at=at):
             return {"k": kind, "uids": list(uids), "at": at}
+        case UnitsRestored(uids=uids, at=at):
+            return {"k": kind, "uids": list(uids), "at": at}
+        case UnitsEnded(ends=ends, at=at):
+            return {"k": kind, "uids": [end.uid for end in ends], "at": at}
+        case MentionsAdded(mentions=mentions, at=at):
+            return {"k": kind, "numbers": [one.number for one in mentions], "at": at}
+        case MentionsRemoved(mentions=named, at=at):
+            return {"k": kind, "numbers": [number for _, number in named], "at": at}
+        case MentionsMoved(places=there, at=at):
+            return {"k": kind, "numbers": [number for _, number in there], "at": at}
+        case Audited(entries=entries):
+            return {"k": kind, "n": len(entries)}
         case UnitsReembedded(embeddings=embeddings, at=at):
             return {"k": kind, "uids": [e.uid for e in embeddings], "at": at}
         case UnitsRelinked(prev=prev, at=at):

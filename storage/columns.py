@@ -16,7 +16,7 @@ from recalld.storage.environment import ReadTxn
 from recalld.storage.records import NEVER, UNKNOWN
 from recalld.storage.rows import RowTable
 
-EXISTS, LIVE, QUESTION = 1, 2, 4
+EXISTS, LIVE, QUESTION, SUPERSEDED_ROW = 1, 2, 4, 8
 
 COLUMN_DTYPE = np.dtype(
     [
@@ -44,6 +44,7 @@ _DTYPES: dict[str, str] = {
     "live": "?",
     "exists": "?",
     "question": "?",
+    "superseded": "?",
     "network": "u1",
     "proof": "u2",
     "document": "u4",
@@ -83,6 +84,7 @@ class Columns(NamedTuple):
     question: NDArray[np.bool_]
     proof: NDArray[np.uint16]
     confidence: NDArray[np.float32]
+    superseded: NDArray[np.bool_]
 
 
 class ColumnRow(NamedTuple):
@@ -140,6 +142,7 @@ class OpenColumns:
         arrays["exists"][start:end] = flags & EXISTS != 0
         arrays["live"][start:end] = flags & LIVE != 0
         arrays["question"][start:end] = flags & QUESTION != 0
+        arrays["superseded"][start:end] = flags & SUPERSEDED_ROW != 0
         arrays["next"][start:end] = -1
         self.n = end
         uids = np.arange(start, end, dtype=np.int32)

@@ -135,6 +135,13 @@ class Names:
             self._speakers = {fold: n for fold, n in self._speakers.items() if n != number}
         self._delta.add("drop_speaker", number)
 
+    def count_mentions(self, record: UnitRecord) -> None:
+        """The unit is current again: its entities gain a mention."""
+        for number in record.entities:
+            entity = self._entity(number)
+            if entity is not None:
+                self._entities[number] = dataclasses.replace(entity, mentions=entity.mentions + 1)
+
     def forget_mentions(self, record: UnitRecord) -> None:
         """The unit is no longer current: its entities lose a mention."""
         for number in record.entities:

@@ -24,7 +24,7 @@ from recalld.storage.errors import BankNotFound, DiskFull
 from recalld.storage.hnsw import HnswIndex
 from recalld.storage.names import folded
 from recalld.storage.quantise import unit_rows
-from recalld.storage.records import BankRecord
+from recalld.storage.records import NEVER, BankRecord
 from recalld.storage.tokens import TokenRows
 from recalld.storage.vector_rows import TOKEN_ROWS, tokens_of, unpack_tokens, vectors_of
 from recalld.storage.vectors import ExactIndex, VectorIndex
@@ -149,6 +149,28 @@ class OpenBank:
             before = self.columns.view().prev[index].astype(np.int64)
             self.columns.change(live=(index, False), retired=(index, at))
             self.columns.renew_next(before)
+
+    def end_units(self, uids: list[int], at: int, superseded: list[bool], ends: list[int]) -> None:
+        index = np.array(uids, np.int64)
+        before = self.columns.view().prev[index].astype(np.int64)
+        self.columns.change(
+            live=(index, False), retired=(index, at), superseded=(index, superseded), occurred_end=(index, ends)
+        )
+        self.columns.renew_next(before)
+
+    def replace_ended(self, uids: list[int]) -> None:
+        self.columns.change(superseded=(np.array(uids, np.int64), False))
+
+    def restore_units(self, uids: list[int], ends: list[int]) -> None:
+        index = np.array(uids, np.int64)
+        before = self.columns.view().prev[index].astype(np.int64)
+        self.columns.change(
+            live=(index, True), retired=(index, NEVER), superseded=(index, False), occurred_end=(index, ends)
+        )
+        self.columns.renew_next(before)
+
+    def prove_units(self, uids: list[int], proofs: list[int]) -> None:
+        self.columns.change(proof=(np.array(uids, np.int64), proofs))
 
     def erase_units(self, uids: list[int]) -> None:
         if not uids:

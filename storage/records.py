@@ -182,6 +182,8 @@ class ChunkRecord:
     """Which model read it how (mode, mission, prompt); "" for the rules."""
     reading: str = ""
     """Digest of everything that decided what the model was to find: the same again needs no call."""
+    mentions: tuple[tuple[str, int], ...] = ()
+    """(unit id, number) of what it says that is the claim of a unit elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +270,7 @@ class BankCounters:
     next_entity: int = 1
     next_speaker: int = 1
     next_thread: int = 1
+    next_mention: int = 1
     documents: int = 0
     entities: int = 0
     live: tuple[int, int, int, int] = (0, 0, 0, 0)

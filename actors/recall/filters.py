@@ -52,7 +52,8 @@ def gates(snap: Snapshot, query: RecallQuery, settings: RecallSettings) -> list[
     columns = snap.columns
     found: list[tuple[str, Bools]] = []
     if query.as_of is None:
-        found.append(("not live", columns.live))
+        # What was superseded was true until then: a question about a day may mean it.
+        found.append(("not live", columns.live if query.valid_at is None else columns.live | columns.superseded))
     else:
         found.append(("erased", columns.exists))
         found.append(("as_of", (columns.recorded <= query.as_of) & (columns.retired > query.as_of)))

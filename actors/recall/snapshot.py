@@ -27,6 +27,10 @@ class Columns(Protocol):
         """Neither retired nor erased, now."""
 
     @property
+    def superseded(self) -> Bools:
+        """Ended because another unit took its place; its `occurred_end` is when."""
+
+    @property
     def exists(self) -> Bools:
         """Not erased."""
 

@@ -299,6 +299,7 @@ class MemoryBank:
             question=np.array([r.text.rstrip().endswith("?") for r in records], np.bool_),
             proof=np.array([r.proof_count for r in records], np.uint16),
             confidence=np.array([np.nan if r.confidence is None else r.confidence for r in records], np.float32),
+            superseded=np.array([r.state == "superseded" for r in records], np.bool_),
         )
         postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
         token_units: dict[int, int] = defaultdict(int)

@@ -1,0 +1,189 @@
+"""Carrying out what happens to claims: mentions that come and go, units that end and come back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+
+from recalld.storage import codec, keys, mentions
+from recalld.storage.changes import Delta, End, MentionsAdded, MentionsMoved, MentionsRemoved, UnitsEnded, UnitsRestored
+from recalld.storage.columns import COLUMN_ROWS, LIVE, SUPERSEDED_ROW, ColumnRow
+from recalld.storage.environment import WriteTxn
+from recalld.storage.names import Names, folded
+from recalld.storage.records import NEVER, SUPERSEDED, UNKNOWN, VALID, MentionRecord, UnitRecord
+
+PROOF_MAX = 65_535
+
+
+class ClaimChanges:
+    """The part of an `Applier` that knows claims, mentions and ends."""
+
+    txn: WriteTxn
+    bank: int
+    delta: Delta
+    _names: Names
+    _live: list[int]
+    unit: Callable[[int], UnitRecord | None]
+    _column: Callable[[int], ColumnRow]
+    _put_unit: Callable[[UnitRecord], None]
+
+    # -- reads that commits need -----------------------------------------------------------------------------------
+
+    def uid_of(self, unit_id: str) -> int | None:
+        """The uid a unit has now."""
+        return mentions.uid_of(self.txn, self.bank, unit_id)
+
+    def current(self, unit_id: str) -> UnitRecord | None:
+        """A unit by its id, as it is now."""
+        uid = self.uid_of(unit_id)
+        return None if uid is None else self.unit(uid)
+
+    def claimed(self, claim: bytes) -> UnitRecord | None:
+        """The unit that carries a claim."""
+        unit_id = mentions.unit_of_claim(self.txn, self.bank, claim)
+        return None if unit_id is None else self.current(unit_id)
+
+    def mentions_of(self, unit_id: str) -> list[MentionRecord]:
+        return mentions.mentions_of(self.txn, self.bank, unit_id)
+
+    # -- rows beside a unit ----------------------------------------------------------------------------------------
+
+    def _put_claims(self, record: UnitRecord) -> None:
+        name = record.id.encode()
+        for claim in record.claims:
+            self.txn.put(keys.raw(self.bank, keys.CLAIM, claim), name)
+        if record.attribute:
+            self.txn.put(keys.about(self.bank, folded(record.subject), record.attribute, record.uid), b"")
+        if record.superseded_by:
+            self.txn.put(keys.ended_by(self.bank, record.superseded_by, record.id), name)
+
+    def _drop_claims(self, record: UnitRecord) -> None:
+        """The unit carries its claims no more, unless one that took them over does."""
+        if self.uid_of(record.id) != record.uid:
+            return
+        for claim in record.claims:
+            key = keys.raw(self.bank, keys.CLAIM, claim)
+            if self.txn.get(key) == record.id.encode():
+                self.txn.delete(key)
+
+    def _drop_unit_rows(self, record: UnitRecord) -> None:
+        """The rows beside a unit that is erased."""
+        self._drop_claims(record)
+        if record.attribute:
+            self.txn.delete(keys.about(self.bank, folded(record.subject), record.attribute, record.uid))
+        if self.uid_of(record.id) == record.uid:
+            if record.superseded_by:
+                self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
+            self.txn.delete(keys.named(self.bank, keys.UNIT_ID, record.id))
+
+    # -- mentions --------------------------------------------------------------------------------------------------
+
+    def _add_mentions(self, change: MentionsAdded) -> None:
+        for one in change.mentions:
+            self.txn.put(keys.mention(self.bank, one.unit, one.number), codec.encode(one))
+        self._prove(Counter(one.unit for one in change.mentions), change.at)
+
+    def _remove_mentions(self, change: MentionsRemoved) -> None:
+        gone: Counter[str] = Counter()
+        for unit_id, number in change.mentions:
+            key = keys.mention(self.bank, unit_id, number)
+            if self.txn.get(key) is not None:
+                self.txn.delete(key)
+                gone[unit_id] -= 1
+        self._prove(gone, change.at)
+
+    def _prove(self, changes: Counter[str], at: int) -> None:
+        """Units have more or fewer mentions than before."""
+        rows: dict[int, bytes] = {}
+        proofs: list[int] = []
+        for unit_id, by in changes.items():
+            record = self.current(unit_id)
+            if record is None:
+                continue
+            count = record.proof_count + by
+            self._put_unit(dataclasses.replace(record, proof_count=count, updated_at=at))
+            shown = min(max(count, 0), PROOF_MAX)
+            rows[record.uid] = self._column(record.uid)._replace(proof=shown).pack()
+            proofs.append(shown)
+        if rows:
+            COLUMN_ROWS.replace(self.txn, self.bank, rows)
+            self.delta.add("prove_units", list(rows), proofs)
+
+    def _move_mentions(self, change: MentionsMoved) -> None:
+        for (unit_id, number), (index, chunk_id) in change.places.items():
+            held = mentions.mention(self.txn, self.bank, unit_id, number)
+            if held is not None:
+                moved = dataclasses.replace(held, chunk_index=index, chunk_id=chunk_id)
+                self.txn.put(keys.mention(self.bank, unit_id, number), codec.encode(moved))
+
+    # -- ends ------------------------------------------------------------------------------------------------------
+
+    def _end(self, change: UnitsEnded) -> None:
+        rows: dict[int, bytes] = {}
+        untils: list[int] = []
+        for end in change.ends:
+            record, row = self.unit(end.uid), self._column(end.uid)
+            if record is None or not record.stands:
+                continue
+            if row.flags & LIVE:
+                self._live[row.network] -= 1
+                self._names.forget_mentions(record)
+            ended = self._ended(record, end, change.at)
+            self._put_unit(ended)
+            flags = row.flags & ~LIVE & ~SUPERSEDED_ROW | (SUPERSEDED_ROW if end.state == SUPERSEDED else 0)
+            known = row.occurred_end != UNKNOWN or end.until is None
+            row = row._replace(flags=flags, retired=change.at, occurred_end=row.occurred_end if known else end.until)
+            rows[end.uid] = row.pack()
+            untils.append(row.occurred_end)
+        if rows:
+            COLUMN_ROWS.replace(self.txn, self.bank, rows)
+            superseded = [bool(ColumnRow.unpack(row).flags & SUPERSEDED_ROW) for row in rows.values()]
+            self.delta.add("end_units", list(rows), change.at, superseded, untils)
+
+    def _ended(self, record: UnitRecord, end: End, at: int) -> UnitRecord:
+        if record.superseded_by:
+            self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
+        if end.by:
+            self.txn.put(keys.ended_by(self.bank, end.by, record.id), record.id.encode())
+        return dataclasses.replace(
+            record, retired_at=at, state=end.state, reason=end.reason, superseded_by=end.by, updated_at=at
+        )
+
+    def _replaced(self, record: UnitRecord, row: ColumnRow) -> ColumnRow:
+        """A unit that was superseded or invalidated leaves its document's text as well; its new columns."""
+        self._drop_claims(record)
+        if record.superseded_by:
+            self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
+        self._put_unit(dataclasses.replace(record, state=VALID, superseded_by="", reason="", chunk_id=None))
+        return row._replace(flags=row.flags & ~SUPERSEDED_ROW)
+
+    def _restore(self, change: UnitsRestored) -> None:
+        rows: dict[int, bytes] = {}
+        ends: list[int] = []
+        for uid in change.uids:
+            record, row = self.unit(uid), self._column(uid)
+            if record is None or row.flags & LIVE or not record.stands:
+                continue
+            if record.superseded_by:
+                self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
+            self._put_unit(
+                dataclasses.replace(
+                    record, retired_at=None, state=VALID, reason="", superseded_by="", updated_at=change.at
+                )
+            )
+            end = UNKNOWN if record.occurred_end is None else record.occurred_end
+            flags = row.flags & ~SUPERSEDED_ROW | LIVE
+            rows[uid] = row._replace(flags=flags, retired=NEVER, occurred_end=end).pack()
+            ends.append(end)
+            self._live[row.network] += 1
+            self._names.count_mentions(record)
+        if rows:
+            COLUMN_ROWS.replace(self.txn, self.bank, rows)
+            self.delta.add("restore_units", list(rows), ends)
+
+
+def claims_after(claim: bytes, former: UnitRecord | None) -> tuple[bytes, ...]:
+    """The claims of a unit that continues `former`: its own, then those it had before."""
+    own = (claim,) if claim else ()
+    return own if former is None else tuple(dict.fromkeys((*own, *former.claims)))
