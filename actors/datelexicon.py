@@ -453,6 +453,8 @@ _GATES: Final = {name: re.compile(rf"(?<!\w)(?:{_gate_words(language)})(?!\w)") 
 _CJK_GATE: Final = re.compile(
     r"[年月日周週天晚夜曜期春夏秋冬년월일주달제늘레날해]|きのう|おととい|あさって|おととし|어제|오늘|내일|모레|요일|시간|분"
 )
+_HANGUL: Final = re.compile("[\uac00-\ud7af]")
+_KANA: Final = re.compile("[\u3041-\u30ff]")
 _CJK_SINCE: Final = re.compile(r"^\s*(?:以来|以來|から|부터|起|至今)")
 
 # Languages the rules do not know: a gate each, behind it the library. Compared in lower case with their accents,
@@ -516,7 +518,10 @@ def find(text: str, anchor: Anchor) -> list[Expression] | None:
     folded = fold(text)
     opened = False
     if not text.isascii() and _CJK_GATE.search(folded) and (found := _expressions(folded, _cjk_rules(), anchor)):
-        return [Expression(f, "since" if _CJK_SINCE.match(folded[f.end :]) else "") for f in found if f.low < f.high]
+        language = "ko" if _HANGUL.search(folded) else "ja" if _KANA.search(folded) else "zh"
+        return [
+            Expression(f, "since" if _CJK_SINCE.match(folded[f.end :]) else "", language) for f in found if f.low < f.high
+        ]
     best: list[Expression] = []
     most = 0
     for name, gate in _GATES.items():
@@ -527,7 +532,7 @@ def find(text: str, anchor: Anchor) -> list[Expression] | None:
         found = _expressions(folded, _rules(name), anchor)
         # Relatives share words ("mai 2023"): the language that reads the most of the text is the right one.
         if (covered := sum(f.end - f.start for f in found)) > most:
-            best = [Expression(f, _word_before(language, folded, f)) for f in found if f.low < f.high]
+            best = [Expression(f, _word_before(language, folded, f), name) for f in found if f.low < f.high]
             most = covered
     return best if opened else None
 

@@ -32,10 +32,14 @@ _ONWARDS: Final = re.compile(r"^\s*(?:onwards?|and later|or later|and after)\b")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One or two joined expressions with the word before: `since`, `before`, `after`, `every` or ""."""
+    """One or two joined expressions with the word before: `since`, `before`, `after`, `every` or "".
+
+    `language` is the one whose words they are, "" when a library read them.
+    """
 
     found: Found
     word: str
+    language: str = "en"
 
 
 _triggers: Final = Triggers(TRIGGER)

@@ -55,7 +55,7 @@ def _detect(text: str, now: int, offset: int, english: bool) -> Range | None:
         if others or not found:
             found = others or found
             if others is None and (language := datelexicon.fallback_language(text)):
-                found = [Expression(one, "") for one in datelibrary.search(text, language, anchor)]
+                found = [Expression(one, "", "") for one in datelibrary.search(text, language, anchor)]
     return _choose(found, text, anchor)
 
 

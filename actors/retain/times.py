@@ -1,6 +1,4 @@
-"""
-
-hen the things a text tells of happened: its date words as absolute ranges, read from the text's own time and zone.
+"""When the things a text tells of happened: its date words as absolute ranges, read from the text's own time and zone.
 """
 
 from __future__ import annotations
@@ -9,6 +7,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from recalld.actors import datelexicon, datelibrary, datephrases
@@ -42,24 +41,34 @@ _PAST: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """
+    """One date expression: `start` to `end` in µs since the epoch, both inside, the words, and their span in the text.
 
-    ne date expression: `start` to `end` in µs since the epoch, both inside, the words, and their span in the text.
+    `low` and `high` are the same range as wall time, half open. `border` is the word that makes it no event of its own
+    (`before`, `after`, `every`), `since`, or "". `language` is whose words they are, "" when a library read them.
     """
 
     start: int
     end: int
     words: str
     span: tuple[int, int]
+    low: datetime
+    high: datetime
+    border: str = ""
+    language: str = "en"
 
 
 def resolve(text: str, anchor: int, utc_offset_minutes: int = 0) -> list[EventTime]:
-    """Every date expression of `text` in order, read from `anchor` (µs) in the zone of the offset.
+    """Every event time of `text` in order, read from `anchor` (µs) in the zone of the offset.
 
     The readings are those of `dategrammar`. An open word (`on Friday`, `in June`, `the 31st`) leans the way its
     sentence does: ahead (`will`, `going to`, `due`), back (`went`, `met`), or neither. Habits (`every Friday`) and
     borders (`before June`, `until May`) name no event and give nothing; `since 2016` runs to the anchor.
     """
+    return [one for one in mentions(text, anchor, utc_offset_minutes) if one.border in ("", "since")]
+
+
+def mentions(text: str, anchor: int, utc_offset_minutes: int = 0) -> list[EventTime]:
+    """As `resolve`, with habits and borders, which have `border` set."""
     text = text[:MAX_TEXT]
     if not datephrases.may_hold(text) and not datelexicon.may_hold(text):
         return []
@@ -67,18 +76,17 @@ def resolve(text: str, anchor: int, utc_offset_minutes: int = 0) -> list[EventTi
     times: list[EventTime] = []
     for piece, shift in _sentences(text):
         for one in _read(piece, anchor, utc_offset_minutes):
-            if one.word in ("every", "each", "before", "after"):
-                continue
-            found = one.found
-            low, high = found.range
+            low, high = one.found.range
+            until = high
             if one.word == "since":
                 now = Anchor.at(anchor, utc_offset_minutes).now
-                high = max(r.midnight(now) + r.DAY, high)
-            if not r.in_bounds((low, high)):
+                until = max(r.midnight(now) + r.DAY, high)
+            if not r.in_bounds((low, until)):
                 continue
-            start, end = r.to_micros(low, utc_offset_minutes), r.to_micros(high, utc_offset_minutes) - 1
-            span = (shift + found.start, shift + found.end)
-            times.append(EventTime(start, end, text[span[0] : span[1]], span))
+            start, end = r.to_micros(low, utc_offset_minutes), r.to_micros(until, utc_offset_minutes) - 1
+            span = (shift + one.found.start, shift + one.found.end)
+            words = text[span[0] : span[1]]
+            times.append(EventTime(start, end, words, span, low, high, one.word, one.language))
     return times
 
 
@@ -110,7 +118,7 @@ def _read(piece: str, instant: int, offset: int) -> list[Expression]:
 
 def _by_library(piece: str, language: str, anchor: Anchor) -> list[Expression]:
     try:
-        return [Expression(one, "") for one in datelibrary.search(piece, language, anchor)]
+        return [Expression(one, "", "") for one in datelibrary.search(piece, language, anchor)]
     except Exception:
         # A text must not be refused for what a library makes of its dates; a question is louder (`DateParseError`).
         _log.warning("The date parser failed on a sentence in language %s; it is stored without event times.", language)
