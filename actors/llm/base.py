@@ -86,7 +86,7 @@ class LlmRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call. `cached` is the part of `input` read from the provider's cache.
+    """Tokens of one call. `cached` is the part of `input` read from a cache, `thoughts` the part of `output` not shown.
 
     `input`, `output` and `cached` are the provider's words, 0 when it gave none (`reported` is False then). The
     `own_` figures are counted here, from what was sent and received.
@@ -98,6 +98,7 @@ class Usage:
     own_input: int = 0
     own_output: int = 0
     reported: bool = False
+    thoughts: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -107,6 +108,7 @@ class Usage:
             self.own_input + other.own_input,
             self.own_output + other.own_output,
             self.reported or other.reported,
+            self.thoughts + other.thoughts,
         )
 
 
