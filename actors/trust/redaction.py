@@ -8,6 +8,7 @@ The result depends on the text and the policy alone: the same item gives the sam
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
