@@ -24,6 +24,7 @@ from recalld.actors.recall.query import RecallAnswer, RecallQuery
 from recalld.actors.runtime import ActorRef
 from recalld.daemon import archive, bank_profile, bank_settings
 from recalld.daemon.dispatch import Dispatcher, by_strategy, new_operations
+from recalld.daemon.wire.encoding import EncodedList
 from recalld.daemon.wire.recall_input import RecallInput
 from recalld.storage.analysis import query_terms
 from recalld.storage.errors import (
@@ -217,7 +218,7 @@ class MemoryService:
         for phase, milliseconds in found.timings.items():
             self._account(phase, milliseconds / 1000)
         answer: Answer = {
-            "results": found.results,
+            "results": EncodedList(found.results_json),
             "trace": found.trace,
             "entities": found.entities,
             "chunks": found.chunks,

@@ -232,7 +232,7 @@ class Applier(ClaimChanges, RecordChanges):
                 edited_at=None if former is None else former.edited_at,
                 claims=claims_after(unit.claim, former),
             )
-            self._put_unit(record)
+            self._put_unit(record, new=True)
             self._put_claims(record)
             self.txn.put(keys.named(self.bank, keys.UNIT_ID, unit.id), _U32.pack(uid))
             columns.append(
@@ -285,8 +285,10 @@ class Applier(ClaimChanges, RecordChanges):
         self._count_tokens(token_counts)
         self.delta.add("append_units", first, rows, vectors, tokens)
 
-    def _put_unit(self, record: UnitRecord) -> None:
+    def _put_unit(self, record: UnitRecord, *, new: bool = False) -> None:
         self.txn.put(keys.number(self.bank, keys.UNIT, record.uid), codec.encode(record))
+        if not new:
+            self.delta.rewritten.append(record.uid)
 
     def _memberships(self, record: UnitRecord) -> list[tuple[int, bytes]]:
         names = [(keys.SET_TAG, keys.name_key(tag)) for tag in record.tags]
@@ -422,6 +424,7 @@ class Applier(ClaimChanges, RecordChanges):
             if record is None:
                 continue
             self.txn.delete(keys.number(self.bank, keys.UNIT, uid))
+            self.delta.rewritten.append(uid)
             self._drop_unit_rows(record)
             for kind, name in self._memberships(record):
                 if self._leave_set(kind, name, uid) and kind == keys.SET_TAG:

@@ -316,6 +316,8 @@ class Delta:
 
     bank: int
     steps: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+    rewritten: list[int] = field(default_factory=list)
+    """Units whose stored record was changed or is gone."""
 
     def add(self, step: str, *arguments: Any) -> None:
         self.steps.append((step, arguments))

@@ -17,6 +17,7 @@ import structlog
 from numpy.typing import NDArray
 
 from recalld.storage import bank_index, codec, keys
+from recalld.storage.bodies import Bodies
 from recalld.storage.changes import Delta
 from recalld.storage.columns import Columns, OpenColumns
 from recalld.storage.environment import ReadTxn
@@ -43,6 +44,7 @@ class BankView:
     tokens: TokenRows
     speakers: dict[str, int]
     labels: dict[int, tuple[str, str]]
+    bodies: Bodies
     derived: dict[str, Any] = field(default_factory=dict)
     """What snapshots computed from the columns, for the others of the same commit."""
 
@@ -70,6 +72,7 @@ class OpenBank:
         self.index: VectorIndex | None = None
         self._speakers: dict[str, int] = {}
         self._labels: dict[int, tuple[str, str]] = {}
+        self._bodies = Bodies()
         self._view = self._now()
 
     @classmethod
@@ -117,6 +120,7 @@ class OpenBank:
         with self._lock:
             for step, arguments in delta.steps:
                 getattr(self, step)(*arguments)
+            self._bodies = self._bodies.without(delta.rewritten)
             self.seq = seq
             self._view = self._now()
 
@@ -126,7 +130,14 @@ class OpenBank:
 
     def _now(self) -> BankView:
         return BankView(
-            self.record, self.seq, self.columns.view(), self.index, self.tokens, self._speakers, self._labels
+            self.record,
+            self.seq,
+            self.columns.view(),
+            self.index,
+            self.tokens,
+            self._speakers,
+            self._labels,
+            self._bodies,
         )
 
     def append_units(self, first: int, rows: NDArray[Any], vectors: list[bytes], tokens: list[bytes]) -> None:
@@ -244,4 +255,5 @@ class OpenBank:
     @property
     def nbytes(self) -> int:
         """Anonymous memory the caches hold, in bytes."""
-        return self.columns.nbytes + self.tokens.nbytes + (self.index.nbytes if self.index is not None else 0)
+        index = self.index.nbytes if self.index is not None else 0
+        return self.columns.nbytes + self.tokens.nbytes + self._bodies.nbytes + index

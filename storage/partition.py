@@ -160,6 +160,7 @@ class Partition:
         except BankNotFound:
             raise BankNotFound.named(bank_id) from None
         view = bank.view()
+        before = view.bodies.nbytes
         with self.environment.read() as txn:
             yield Snapshot(
                 txn,
@@ -170,8 +171,11 @@ class Partition:
                 view.tokens,
                 view.speakers,
                 view.labels,
+                view.bodies,
                 view.derived,
             )
+        if view.bodies.nbytes != before:
+            self._hold(number, bank, used=True)
 
     @contextmanager
     def peek(self, tenant: str, bank_id: str) -> Iterator[tuple[ReadTxn, int]]:

@@ -17,6 +17,7 @@ from pyroaring import BitMap
 
 from recalld.storage import codec, edges, keys, postings
 from recalld.storage.apply import read_counters, tagset_key
+from recalld.storage.bodies import Bodies, Body
 from recalld.storage.columns import Columns
 from recalld.storage.environment import ReadTxn
 from recalld.storage.names import folded, number_key
@@ -46,6 +47,7 @@ class Snapshot:
         tokens: TokenRows,
         speakers: Mapping[str, int],
         labels: dict[int, tuple[str, str]] | None = None,
+        bodies: Bodies | None = None,
         derived: dict[str, Any] | None = None,
     ) -> None:
         self.txn = txn
@@ -58,6 +60,7 @@ class Snapshot:
         self._tokens = tokens
         self._speakers = speakers
         self._labels = {} if labels is None else labels
+        self._bodies = Bodies() if bodies is None else bodies
         self._derived = {} if derived is None else derived
         self._entities: dict[int, BitMap] = {}
 
@@ -212,6 +215,20 @@ class Snapshot:
     def units(self, uids: Sequence[int]) -> list[UnitRecord]:
         """Bodies in the order asked for; a unit that is just being erased is left out."""
         return [unit for uid in uids if (unit := self.unit(int(uid))) is not None]
+
+    def bodies(self, uids: Sequence[int]) -> list[Body]:
+        """`units` for readers that return them: kept decoded until their record changes."""
+        found = []
+        for uid in uids:
+            body = self._bodies.get(uid)
+            if body is None:
+                value = self.txn.get(keys.number(self.bank, keys.UNIT, uid))
+                if value is None:
+                    continue
+                body = Body(codec.decode(UnitRecord, value))
+                self._bodies.keep(body, len(value))
+            found.append(body)
+        return found
 
     def entity(self, number: int) -> EntityRecord | None:
         value = self.txn.get(keys.number(self.bank, keys.ENTITY, number))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,58 +14,73 @@ from recalld.actors.recall.query import RecallQuery
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.recall.snapshot import Snapshot
 from recalld.actors.recall.stages import Stages
+from recalld.storage.bodies import Body
 from recalld.storage.isotime import iso
 from recalld.storage.records import NETWORK_NAMES, OBSERVATION, OPINION, UnitRecord
 
 _BATCH = 50
+_NOT_RANKED = {"entities": None, "source_fact_ids": None, "scores": None}
 
 Names = dict[int, tuple[str, str]]
 """Entity number -> (id, name)."""
 
 
-def results(query: RecallQuery, stages: Stages, names: Names, sources: dict[int, list[str]]) -> list[dict[str, Any]]:
-    """The packed units as `RecallResult` dicts, best first; an opinion has its `confidence` besides.
+def results(query: RecallQuery, stages: Stages, names: Names, sources: dict[int, list[str]]) -> bytes:
+    """The packed units as a JSON list of `RecallResult`, best first; an opinion has its `confidence` besides.
 
     `sources` are the ids of the facts shown for an observation's uid.
     """
     late = _late_scores(stages)
     semantic, keyword = arm_scores(stages, "semantic"), arm_scores(stages, "keyword")
+    finals = stages.ranking.final[stages.selection.places].tolist()
+    labels = {number: _json(name) for number, (_, name) in names.items()}
     out = []
-    for place, body in zip(stages.selection.places.tolist(), stages.selection.bodies, strict=True):
-        result = as_result(body, _named(body, names) if query.include_entities else None)
-        result["scores"] = {
-            "final": float(stages.ranking.final[place]),
-            "reranker": None,
-            "semantic": semantic.get(body.uid),
-            "keyword": keyword.get(body.uid),
-            "late": late.get(body.uid),
-        }
-        result["source_fact_ids"] = sources.get(body.uid)
-        out.append(result)
-    return out
+    for body, final in zip(stages.selection.bodies, finals, strict=True):
+        record = body.record
+        shown = body.shown
+        if shown is None:
+            # What a recall cannot change: the rest goes behind it, in place of the closing brace.
+            shown = body.shown = _json(as_result(record))[:-1]
+        uid = record.uid
+        named = "null"
+        if query.include_entities:
+            named = f"[{','.join([labels[number] for number in record.entities if number in labels])}]"
+        shown_sources = _json(sources[uid]) if uid in sources else "null"
+        out.append(
+            f'{shown},"entities":{named},"source_fact_ids":{shown_sources},"scores":{{"final":{_number(final)},'
+            f'"reranker":null,"semantic":{_number(semantic.get(uid))},"keyword":{_number(keyword.get(uid))},'
+            f'"late":{_number(late.get(uid))}}}}}'
+        )
+    return f"[{','.join(out)}]".encode()
 
 
-def as_result(body: UnitRecord, entities: list[str] | None) -> dict[str, Any]:
-    """One unit as a `RecallResult` without scores: every declared field, None where nothing is known."""
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _number(value: float | None) -> str:
+    """A score as JSON; what is not finite has no form there."""
+    return "null" if value is None or not math.isfinite(value) else repr(round(value, 6))
+
+
+def as_result(record: UnitRecord) -> dict[str, Any]:
+    """What a `RecallResult` says of a unit whoever asks: None where nothing is known."""
     result: dict[str, Any] = {
-        "id": body.id,
-        "text": body.text,
-        "type": NETWORK_NAMES[body.network],
-        "entities": entities,
-        "context": body.context or None,
-        "occurred_start": iso(body.occurred_start),
-        "occurred_end": iso(body.occurred_end),
-        "mentioned_at": iso(body.mentioned_at),
-        "document_id": body.document_id,
-        "metadata": dict(body.metadata),
-        "chunk_id": None if body.network == OBSERVATION else body.chunk_id,
-        "tags": list(body.tags),
-        "source_fact_ids": None,
-        "scores": None,
+        "id": record.id,
+        "text": record.text,
+        "type": NETWORK_NAMES[record.network],
+        "context": record.context or None,
+        "occurred_start": iso(record.occurred_start),
+        "occurred_end": iso(record.occurred_end),
+        "mentioned_at": iso(record.mentioned_at),
+        "document_id": record.document_id,
+        "metadata": record.metadata,
+        "chunk_id": None if record.network == OBSERVATION else record.chunk_id,
+        "tags": record.tags,
         "attachments": None,
     }
-    if body.network == OPINION:
-        result["confidence"] = body.confidence
+    if record.network == OPINION:
+        result["confidence"] = record.confidence
     return result
 
 
@@ -77,7 +94,7 @@ def arm_scores(stages: Stages, arm: str) -> dict[int, float]:
 
 def _late_scores(stages: Stages) -> dict[int, float]:
     """uid -> late interaction score of the returned units that were scored."""
-    ranking, wanted = stages.ranking, [body.uid for body in stages.selection.bodies]
+    ranking, wanted = stages.ranking, [body.record.uid for body in stages.selection.bodies]
     if ranking.features is None or not wanted:
         return {}
     places = np.minimum(np.searchsorted(ranking.scored, wanted), len(ranking.scored) - 1)
@@ -101,17 +118,13 @@ def entities(query: RecallQuery, names: Names) -> dict[str, Any] | None:
     return out or None
 
 
-def entity_names(snap: Snapshot, query: RecallQuery, bodies: list[UnitRecord]) -> Names:
+def entity_names(snap: Snapshot, query: RecallQuery, bodies: list[Body]) -> Names:
     """The entities of the bodies, in the order the bodies name them; none when they were not asked for."""
     if not query.include_entities:
         return {}
-    numbers = dict.fromkeys(number for body in bodies for number in body.entities)
+    numbers = dict.fromkeys(number for body in bodies for number in body.record.entities)
     found = ((number, snap.entity_label(number)) for number in numbers)
     return {number: label for number, label in found if label is not None}
-
-
-def _named(body: UnitRecord, names: Names) -> list[str]:
-    return [names[number][1] for number in body.entities if number in names]
 
 
 def chunks(snap: Snapshot, query: RecallQuery, stages: Stages, settings: RecallSettings) -> dict[str, Any] | None:
@@ -185,7 +198,7 @@ def source_facts(snap: Snapshot, query: RecallQuery, stages: Stages, settings: R
     shown: dict[int, list[str]] = {}
     truncated = False
     left = query.source_tokens if query.source_tokens >= 0 else None
-    for body in stages.selection.bodies:
+    for body in (kept.record for kept in stages.selection.bodies):
         if body.network != OBSERVATION:
             continue
         mine = shown.setdefault(body.uid, [])
@@ -200,6 +213,6 @@ def source_facts(snap: Snapshot, query: RecallQuery, stages: Stages, settings: R
                     continue
                 left = None if left is None else left - cost
                 each = None if each is None else each - cost
-                facts[fact.id] = as_result(fact, None)
+                facts[fact.id] = {**as_result(fact), **_NOT_RANKED}
             mine.append(fact.id)
     return Sources(facts or None, truncated, shown)

@@ -20,8 +20,9 @@ from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.recall.snapshot import Floats, Ints, Snapshot
 from recalld.actors.recall.stages import Ranking, Stages
 from recalld.actors.recall.temporal import temporal
+from recalld.storage.bodies import Body
 from recalld.storage.errors import BadRequest
-from recalld.storage.records import EVIDENCE, OBSERVATION, UnitRecord
+from recalld.storage.records import EVIDENCE, OBSERVATION
 
 Clock = Callable[[], float]
 
@@ -54,7 +55,7 @@ def recall(
     watch.lap("answer")
     timings = watch.timings()
     return RecallAnswer(
-        results=results,
+        results_json=results,
         trace=trace.build(snap, query, settings, stages, timings) if query.trace or query.why_not else None,
         entities=entities,
         chunks=chunks,
@@ -221,9 +222,9 @@ def _select(snap: Snapshot, query: RecallQuery, stages: Stages, watch: _Watch) -
     uids = stages.ranking.uids
     watch.lap("packing")
 
-    def fetch(wanted: Sequence[int]) -> list[UnitRecord]:
+    def fetch(wanted: Sequence[int]) -> list[Body]:
         watch.lap("packing")
-        bodies = snap.units(wanted)
+        bodies = snap.bodies(wanted)
         watch.lap("bodies")
         return bodies
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recalld.actors.recall.snapshot import AnyInts, Bools, Ints
+from recalld.storage.bodies import Body
 from recalld.storage.records import OPINION, UnitRecord
 
 
@@ -40,19 +41,17 @@ class Selection(NamedTuple):
     """Places of the ranking that are returned, their bodies, and duplicates: place -> the uid that speaks for it."""
 
     places: Ints
-    bodies: list[UnitRecord]
+    bodies: list[Body]
     duplicates: dict[int, int]
 
 
-def select(
-    uids: Ints, tokens: AnyInts, max_tokens: int, fetch: Callable[[Sequence[int]], list[UnitRecord]]
-) -> Selection:
+def select(uids: Ints, tokens: AnyInts, max_tokens: int, fetch: Callable[[Sequence[int]], list[Body]]) -> Selection:
     """Pack the ranking, then give the room of repeated claims to what comes next, until all in it differ.
 
-    `fetch` reads bodies, of units that are packed only; one it leaves out is being erased and is dropped.
+    `fetch` reads the bodies of units that are packed; one it leaves out is being erased and is dropped.
     """
     alive: Bools = np.ones(len(uids), np.bool_)
-    known: dict[int, UnitRecord] = {}
+    known: dict[int, Body] = {}
     duplicates: dict[int, int] = {}
     while True:
         open_places = np.flatnonzero(alive)
@@ -60,7 +59,7 @@ def select(
         wanted = [int(uid) for uid in uids[places]]
         missing = [uid for uid in wanted if uid not in known]
         if missing:
-            known.update((body.uid, body) for body in fetch(missing))
+            known.update((body.record.uid, body) for body in fetch(missing))
         gone = {uid: uid for uid in missing if uid not in known}
         repeated = gone or repeats(known[uid] for uid in wanted)
         if not repeated:
@@ -72,23 +71,30 @@ def select(
                     duplicates[place] = repeated[uid]
 
 
-def repeats(bodies: Iterable[UnitRecord]) -> dict[int, int]:
+def repeats(bodies: Iterable[Body]) -> dict[int, int]:
     """uid of a unit that repeats an earlier one -> that one's uid.
 
     The same text is one claim; so is the same text but for case, width and spacing from the same speaker. A fact and an
     opinion in the same words stay two.
     """
-    first: dict[tuple[object, ...], int] = {}
+    first: dict[Any, int] = {}
     out: dict[int, int] = {}
     for body in bodies:
-        belief = body.network == OPINION
-        exact, folded = (belief, body.text), (belief, fold(body.text), _fold_name(body.speaker))
+        claim = body.claim
+        if claim is None:
+            claim = body.claim = _claim(body.record)
+        exact, folded = claim
         earlier = first.get(exact, first.get(folded))
         if earlier is not None:
-            out[body.uid] = earlier
+            out[body.record.uid] = earlier
             continue
-        first[exact] = first[folded] = body.uid
+        first[exact] = first[folded] = body.record.uid
     return out
+
+
+def _claim(record: UnitRecord) -> tuple[Any, Any]:
+    belief = record.network == OPINION
+    return (belief, record.text), (belief, fold(record.text), _fold_name(record.speaker))
 
 
 def fold(text: str) -> str:

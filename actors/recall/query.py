@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,11 +58,12 @@ class RecallQuery:
 class RecallAnswer:
     """Results in the wire's shape, best first, and what went with them.
 
+    `results_json` is a JSON list, written once where the records lie: it crosses processes and goes out as it is.
     `timings` are milliseconds by part; `seq` is the bank's sequence number every arm was answered from; `degraded`
     names the parts a deadline cut short.
     """
 
-    results: list[dict[str, Any]]
+    results_json: bytes
     trace: dict[str, Any] | None = None
     entities: dict[str, Any] | None = None
     chunks: dict[str, Any] | None = None
@@ -70,3 +72,9 @@ class RecallAnswer:
     degraded: tuple[str, ...] = ()
     timings: dict[str, float] = field(default_factory=dict)
     seq: int = 0
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The results, parsed anew with every call."""
+        parsed: list[dict[str, Any]] = json.loads(self.results_json)
+        return parsed

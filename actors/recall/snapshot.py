@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from recalld.storage.bodies import Body
 from recalld.storage.records import ChunkRecord, DocumentRecord, EntityRecord, UnitRecord
 
 Bools = npt.NDArray[np.bool_]
@@ -143,7 +144,10 @@ class Snapshot(Protocol):
         """The uid a unit id stands for, None when the bank never held it."""
 
     def units(self, uids: Sequence[int]) -> list[UnitRecord]:
-        """Bodies in the order asked for; a unit that is being erased right now is left out."""
+        """Records in the order asked for; a unit that is being erased right now is left out."""
+
+    def bodies(self, uids: Sequence[int]) -> list[Body]:
+        """`units`, kept decoded with what readers derive from them."""
 
     def entity_label(self, number: int) -> tuple[str, str] | None:
         """(id, name) of an entity, which never change; None when there is none."""

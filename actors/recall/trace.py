@@ -77,7 +77,7 @@ def build(
             "reranked": False,
         },
         "final_results": [
-            {**_unit(body.uid, bodies), "rank": rank, "final_score": float(stages.ranking.final[place])}
+            {**_unit(body.record.uid, bodies), "rank": rank, "final_score": float(stages.ranking.final[place])}
             for rank, (place, body) in enumerate(
                 zip(stages.selection.places.tolist(), stages.selection.bodies, strict=True), 1
             )
@@ -101,7 +101,7 @@ def why_not(
     found = {name: rank for name, hits in stages.arms.items() if (rank := _rank_in(hits, uid)) is not None}
     extra: dict[str, Any] = {"arms": found}
     for rank, body in enumerate(stages.selection.bodies, 1):
-        if body.uid == uid:
+        if body.record.uid == uid:
             return {
                 **_gate("returned", f"it was returned at rank {rank}"),
                 "rank": rank,
@@ -156,7 +156,7 @@ def _id_of(snap: Snapshot, uid: int) -> str | None:
 
 
 def _bodies(snap: Snapshot, stages: Stages, limit: int) -> dict[int, UnitRecord]:
-    known = {body.uid: body for body in stages.selection.bodies}
+    known = {body.record.uid: body.record for body in stages.selection.bodies}
     wanted = [uid for hits in stages.arms.values() for uid in hits.uids[:limit].tolist()]
     wanted += stages.fused.uids[:limit].tolist() + stages.ranking.uids[:limit].tolist() + stages.seeds.tolist()
     for visit in stages.visits:

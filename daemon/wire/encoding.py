@@ -13,8 +13,9 @@ import json
 import re
 import threading
 import zlib
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar, overload
 
 from pydantic_core import PydanticSerializationError, to_json
 
@@ -59,21 +60,53 @@ def _whole(text: str) -> int:
     raise ValueError("a whole number does not fit 64 bits")
 
 
+class EncodedList(Sequence[Any]):
+    """A JSON list that came encoded and goes out as it is; parsed only when somebody looks into it."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+
+    @cached_property
+    def _items(self) -> list[Any]:
+        items: list[Any] = json.loads(self.raw)
+        return items
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Any]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return self._items == (other._items if isinstance(other, EncodedList) else other)
+
+
 async def encode(value: Any) -> bytes:
     """Compact UTF-8 JSON; a number that is not finite becomes null. Long top-level lists go in slices."""
-    if not isinstance(value, dict) or not any(isinstance(one, list) and len(one) > SLICE for one in value.values()):
+    if not isinstance(value, dict) or not any(_apart(one) for one in value.values()):
         return dump(value)
     parts: list[bytes] = []
     for key, one in value.items():
         parts.append((b"," if parts else b"{") + dump(key) + b":")
-        if not isinstance(one, list) or len(one) <= SLICE:
-            parts.append(dump(one))
+        if isinstance(one, EncodedList) or not _apart(one):
+            parts.append(one.raw if isinstance(one, EncodedList) else dump(one))
             continue
         for start in range(0, len(one), SLICE):
             parts.append((b"," if start else b"[") + dump(one[start : start + SLICE])[1:-1])
             await asyncio.sleep(0)
         parts.append(b"]")
     return b"".join(parts) + b"}"
+
+
+def _apart(value: Any) -> bool:
+    """Whether a top-level value cannot be dumped in one piece with the others."""
+    return isinstance(value, EncodedList) or (isinstance(value, list) and len(value) > SLICE)
 
 
 def dump(value: Any) -> bytes:

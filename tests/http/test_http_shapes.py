@@ -12,6 +12,7 @@ from http_edge import Edge, Start
 from pydantic import TypeAdapter
 
 from recalld.daemon.routes import ROUTES
+from recalld.daemon.wire.encoding import EncodedList, encode
 from recalld.storage.errors import DeadlineExceeded, DiskFull, OperationIdTaken
 
 BANK = "/v1/default/banks/b"
@@ -178,3 +179,10 @@ async def test_base_path_stands_before_every_route(start: Start) -> None:
     assert (await edge.send("GET", "/memory/health")).status == 200
     assert (await edge.send("GET", "/health")).status == 404
     assert (await edge.send("GET", "/memory/v1/default/banks")).status == 200
+
+
+async def test_list_that_came_encoded_goes_out_as_it_is_and_reads_like_a_list() -> None:
+    encoded = EncodedList('[{"text":"né"},{"text":"b"}]'.encode())
+    answer = {"results": encoded, "trace": None, "many": list(range(300)), "entities": {}}
+    assert json.loads(await encode(answer)) == {**answer, "results": [{"text": "né"}, {"text": "b"}]}
+    assert len(encoded) == 2 and encoded[0]["text"] == "né" and encoded == [{"text": "né"}, {"text": "b"}]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from recalld.storage.bodies import Body
 from recalld.storage.columns import Columns
 from recalld.storage.records import (
     NEVER,
@@ -140,6 +141,9 @@ class MemorySnapshot:
     def units(self, uids: Sequence[int]) -> list[UnitRecord]:
         self.reads += len(uids)
         return [self.records[int(uid)] for uid in uids]
+
+    def bodies(self, uids: Sequence[int]) -> list[Body]:
+        return [Body(record) for record in self.units(uids)]
 
     def entity_label(self, number: int) -> tuple[str, str] | None:
         entity = self.entity(number)

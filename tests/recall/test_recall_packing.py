@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recalld.actors.recall.packing import cut_to_tokens, estimate_tokens, fold, pack, repeats, select
+from recalld.storage.bodies import Body
 from recalld.storage.isotime import iso
 from recalld.storage.records import OPINION, UnitRecord
 
@@ -45,8 +46,8 @@ def test_no_budget_takes_nothing_and_a_huge_one_takes_all() -> None:
     assert pack(np.array([], np.uint32), 10).tolist() == []
 
 
-def unit(uid: int, text: str, speaker: str = "", network: int = 0) -> UnitRecord:
-    return UnitRecord(uid=uid, id=str(uid), text=text, speaker=speaker, network=network)
+def unit(uid: int, text: str, speaker: str = "", network: int = 0) -> Body:
+    return Body(UnitRecord(uid=uid, id=str(uid), text=text, speaker=speaker, network=network))
 
 
 def test_same_text_is_one_voice_and_folded_text_only_for_one_speaker() -> None:
@@ -64,7 +65,7 @@ def test_room_of_a_repeated_claim_goes_to_what_comes_next() -> None:
     bodies = {0: unit(0, "same"), 1: unit(1, "same"), 2: unit(2, "other"), 3: unit(3, "third")}
     uids, tokens = np.array([0, 1, 2, 3]), np.array([10, 10, 10, 10], np.uint32)
     found = select(uids, tokens, 20, lambda wanted: [bodies[uid] for uid in wanted])
-    assert [body.uid for body in found.bodies] == [0, 2]
+    assert [body.record.uid for body in found.bodies] == [0, 2]
     assert found.duplicates == {1: 0}
 
 
@@ -72,7 +73,7 @@ def test_unit_that_is_being_erased_is_dropped() -> None:
     found = select(
         np.array([0, 1]), np.array([1, 1], np.uint32), 10, lambda wanted: [unit(u, "x") for u in wanted if u]
     )
-    assert [body.uid for body in found.bodies] == [1]
+    assert [body.record.uid for body in found.bodies] == [1]
 
 
 def test_thousand_copies_of_one_claim_come_back_once() -> None:
@@ -83,7 +84,7 @@ def test_thousand_copies_of_one_claim_come_back_once() -> None:
         300,
         lambda wanted: [unit(u, "spam" if u < 990 else str(u)) for u in wanted],
     )
-    assert [body.uid for body in found.bodies] == [0, *range(990, 1000)]
+    assert [body.record.uid for body in found.bodies] == [0, *range(990, 1000)]
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("abcd" * 10, 10), ("外币汇率", 4)])
