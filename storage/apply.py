@@ -219,6 +219,7 @@ class Applier(ClaimChanges, RecordChanges):
                 chunk_id=new.chunk_id,
                 tokens=unit.tokens,
                 trust=unit.trust,
+                risks=unit.risks,
                 confidence=unit.confidence,
                 anchor_assumed=unit.anchor_assumed,
                 predecessor=new.predecessor,

@@ -76,6 +76,8 @@ class PreparedUnit:
     """How strongly the words say so, one a cause; 1 where none is given."""
     aliases: tuple[tuple[str, str], ...] = ()
     """Pairs of names of one thing that the text itself gives, the shorter or newer first."""
+    risks: tuple[str, ...] = ()
+    """What a reader should beware of: `instruction`, and kinds of personal data and secrets under the policy `mark`."""
 
 
 # The one record that is not frozen: a recall makes a hundred, and a frozen one takes five times as long to make.
@@ -127,6 +129,7 @@ class UnitRecord:
     edited_at: int | None = None
     claims: tuple[bytes, ...] = ()
     """The claims it carries; its own first, then what it said before it was edited."""
+    risks: tuple[str, ...] = ()
 
     @property
     def stands(self) -> bool:

@@ -51,6 +51,7 @@ class Fact:
     aliases: tuple[tuple[str, str], ...] = ()
     date_text: str = ""
     cause_weights: tuple[float, ...] = ()
+    risks: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     """Tags that labels of the bank's vocabulary put on it, beside those of its item."""
 

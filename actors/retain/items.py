@@ -14,6 +14,7 @@ from recalld.actors.retain.canonical import (
     clean_text,
     parse_timestamp,
 )
+from recalld.actors.trust.instructions import SOURCE_LEVELS
 
 DEFAULT_KIND: Final = "CONCEPT"
 SCOPE_WORDS: Final = ("per_tag", "combined", "all_combinations", "shared")
@@ -53,6 +54,12 @@ class RetainItem:
     observation_scopes: Scopes | None = None
     strategy: str | None = None
     update_mode: str = "replace"
+    trust: str | None = None
+    """How far its source is trusted (`SOURCE_LEVELS`); None leaves that to the bank."""
+    file: dict[str, Any] | None = None
+    """The upload it was read from: `key`, `name`, `size`."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """What became of it before it was read, for its receipt: what was redacted, what was dropped."""
 
     @property
     def anchor_missing(self) -> bool:
@@ -96,18 +103,17 @@ class RetainItem:
             observation_scopes=parse_scopes(value.get("observation_scopes")),
             strategy=clean_optional(value.get("strategy"), "strategy"),
             update_mode=mode,
+            trust=parse_trust(value.get("trust")),
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """
-
-        lain data for msgpack; fields at their default are left out, so old and new readers understand each other.
+        """Plain data for msgpack; fields at their default are left out, so old and new readers understand each other.
         """
         plain: dict[str, Any] = {"content": self.content}
-        for name in ("timestamp", "document_id", "observation_scopes", "strategy"):
+        for name in ("timestamp", "document_id", "observation_scopes", "strategy", "trust", "file"):
             if (value := getattr(self, name)) is not None:
                 plain[name] = value
-        for name in ("undated", "utc_offset_minutes", "context", "metadata", "tags"):
+        for name in ("undated", "utc_offset_minutes", "context", "metadata", "tags", "notes"):
             if value := getattr(self, name):
                 plain[name] = value
         if self.entities:
@@ -136,6 +142,9 @@ class RetainItem:
             observation_scopes=scopes if scopes is None or isinstance(scopes, str) else tuple(map(tuple, scopes)),
             strategy=plain.get("strategy"),
             update_mode=plain.get("update_mode", "replace"),
+            trust=plain.get("trust"),
+            file=plain.get("file"),
+            notes=dict(plain.get("notes", {})),
         )
 
 
@@ -154,6 +163,13 @@ def parse_entities(value: object) -> tuple[ItemEntity, ...]:
         if name := " ".join(clean_text(text).split()):
             found[ItemEntity(name, (clean_text(kind).strip() if kind else "") or DEFAULT_KIND)] = None
     return tuple(found)
+
+
+def parse_trust(value: object) -> str | None:
+    """`trust`: how far the source is trusted, None when the caller does not say."""
+    if value is None or value in SOURCE_LEVELS:
+        return value  # type: ignore[return-value]
+    raise ValueError(f"The field 'trust' must be one of {', '.join(SOURCE_LEVELS)}.")
 
 
 def parse_scopes(value: object) -> Scopes | None:

@@ -26,6 +26,7 @@ from recalld.actors.messages import (
 from recalld.actors.retain import plan as planning
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, extractor_for
 from recalld.actors.retain.items import RetainItem
+from recalld.actors.retain.marking import marked
 from recalld.actors.retain.plan import DocumentDraft, NewFact, Place, day, text_of
 from recalld.storage.analysis import term_frequencies
 from recalld.storage.changes import Embedding
@@ -115,6 +116,7 @@ def extract(
                 read, left_out = _read_chunk(job, config, chunk.text, chunk.item, index, new_id)
                 facts += read
                 preparation.left_out += [(chunk.item, one) for one in left_out]
+        facts = marked(facts, config)
         places = planning.places(draft, state, facts, turn_before)
         preparation.facts.append(facts)
         preparation.places.append(places)
@@ -258,6 +260,7 @@ def _unit(
         terms=terms_of(fact.text, item.context, fact.entities),
         question=fact.question,
         trust=fact.trust,
+        risks=fact.risks,
         confidence=fact.confidence,
         vectors=embedded.vectors[index],
         scales=embedded.scales[index],
