@@ -14,12 +14,14 @@ from recalld.actors.filters import DocumentFilters, MemoryFilters, TagScope
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
 from recalld.actors.wirecodec import message, register
 from recalld.storage.changes import Embedding
+from recalld.storage.ledger import LedgerCall
 from recalld.storage.records import EntityMention, PreparedUnit
 
 for _shared in (
     RecallQuery,
     RecallAnswer,
     EntityMention,
+    LedgerCall,
     PreparedUnit,
     Embedding,
     MemoryFilters,
@@ -55,6 +57,10 @@ class RetainJob:
     operation_id: str | None = None
     seconds: float = 3600.0
     """How long it may take from when the worker gets it; nobody waits for it after that."""
+    fresh: bool = False
+    """Read every chunk anew, also those that are stored with the same text."""
+    anchor: int | None = None
+    """When it was sent, where that was not now: the time of items that give none."""
 
 
 @message(1)
@@ -114,6 +120,8 @@ class StoredChunk:
     index: int
     digest: str
     units: tuple[Any, ...]
+    extractor: str = ""
+    """Which model read it how; "" for the rules."""
 
 
 @message(1)
@@ -158,6 +166,9 @@ class ChunkWrite:
     keep: int | None = None
     units: tuple[str, ...] = ()
     tags: tuple[str, ...] | None = None
+    extractor: str = ""
+    reading: str = ""
+    """What a model read it as, and against what; both "" for the rules."""
 
 
 @message(1)
@@ -200,6 +211,8 @@ class CommitRetain:
     operation_id: str | None = None
     bank: int = 0
     """The bank's number as the plan saw it: a bank deleted since is not filled anew. 0: there was none."""
+    usage: dict[str, Any] = field(default_factory=dict)
+    """Tokens that model calls took for it, for the answer and the operation's result; empty without a model."""
 
 
 @message(1)
@@ -208,6 +221,55 @@ class CommitRetains:
     """Several commits that may share a flush. Answer: a tuple with a receipt or an error for each."""
 
     commits: tuple[Any, ...]
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class RecordCalls:
+    """Worker to shard: model calls made for a bank, and what they read for an operation. Answer: {}.
+
+    `readings` are (reading, facts as bytes): a later run of the operation takes them up without a call.
+    """
+
+    tenant: str
+    bank_id: str
+    calls: tuple[Any, ...]
+    keep_from: int
+    operation_id: str | None = None
+    readings: tuple[Any, ...] = ()
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class DryRunJob:
+    """Gateway to worker: what extraction would give for one item; nothing is stored but the calls in the ledger.
+
+    `overrides` go over the bank's settings. Answer: {"facts", "chunks", "usage", "dropped"} in the wire's shape.
+    """
+
+    tenant: str
+    bank_id: str
+    item: dict[str, Any]
+    now: int
+    defaults: dict[str, Any]
+    overrides: dict[str, Any]
+    provider: str = "local"
+    seconds: float = 3600.0
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    """Gateway to worker about the models: `what` is `probe` (is each there), `preview` (the messages of a retain) or
+    `price` (what a retain would cost). Answer: a dict."""
+
+    tenant: str
+    bank_id: str
+    what: str
+    now: int
+    defaults: dict[str, Any]
+    params: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 60.0
 
 
 # -- erasing: worker -> shard ----------------------------------------------------------------------------------------
@@ -367,6 +429,8 @@ class SubmitOperations:
     bank_id: str
     now: int
     operations: tuple[Any, ...]
+    held: bool = False
+    """The caller carries them out itself, at once, and keeps them with `KeepOperations` as if it had claimed them."""
 
 
 @message(1)
@@ -406,12 +470,18 @@ class Claimed:
     kind: str
     attempts: int
     payload: bytes
+    waits: int = 0
+    """Times it was put back to wait for a model or for a budget."""
+    created_at: int | None = None
 
 
 @message(1)
 @dataclass(frozen=True, slots=True)
 class FinishOperation:
-    """Report how a claimed operation ended. `retry_at` set: back to pending until then. Answer: {}."""
+    """Report how a claimed operation ended. `retry_at` set: back to pending until then. Answer: {}.
+
+    `waiting` says what it waits for then (`model`, `budget`): that was no attempt.
+    """
 
     tenant: str
     bank_id: str
@@ -420,6 +490,7 @@ class FinishOperation:
     error: str | None = None
     retry_at: int | None = None
     receipt: tuple[Any, ...] = ()
+    waiting: str = ""
 
 
 @message(1)

@@ -67,6 +67,10 @@ class OperationQueue:
         self.closed = True
         self._changed.set()
 
+    def hold(self, bank: Bank, operation_id: str, documents: Iterable[int] = ()) -> None:
+        """A new operation that somebody has in hand already; what writes its documents stands behind it."""
+        self._banks.setdefault(bank, {})[operation_id] = _Open(frozenset(documents))
+
     def put(self, bank: Bank, operation_id: str, due: int | None = None, documents: Iterable[int] = ()) -> None:
         """Queue an operation, behind the others when it is new; `due` in µs keeps it back until then.
 
@@ -202,6 +206,8 @@ def submit(applier: Applier, request: SubmitOperations) -> dict[str, bool]:
             result=new.result,
             documents=document_marks(new.documents),
         )
+        if request.held and new.kind not in PARENT_KINDS:
+            record = dataclasses.replace(record, status=PROCESSING, attempts=1)
         applier.apply(OperationStored(record, new.payload))
     return {"created": True}
 
@@ -213,16 +219,20 @@ def claim(applier: Applier, bank: Bank, operation_id: str, now: int) -> Claimed 
         return None
     payload = applier.txn.get(keys.operation_key(applier.bank, keys.PAYLOAD, operation_id))
     attempts = operation.attempts + 1
-    taken = dataclasses.replace(operation, status=PROCESSING, attempts=attempts, updated_at=now, next_retry_at=None)
+    taken = dataclasses.replace(
+        operation, status=PROCESSING, attempts=attempts, updated_at=now, next_retry_at=None, waiting=""
+    )
     applier.apply(OperationStored(taken))
     settle_parent(applier, operation.parent, now)
-    return Claimed(bank[0], bank[1], operation_id, operation.kind, attempts, bytes(payload or b""))
+    work = bytes(payload or b"")
+    return Claimed(*bank, operation_id, operation.kind, attempts, work, operation.waits, operation.created_at)
 
 
 def finish(applier: Applier, request: FinishOperation) -> None:
     """Store how a claimed operation ended, or put it back for another attempt.
 
-    One that comes back without an error was let go unfinished, by a daemon that ends: that was no attempt.
+    One that comes back without an error was let go unfinished, by a daemon that ends: that was no attempt. Nor was one
+    that waits for a model or a budget.
     """
     operation = read_operation(applier, request.id)
     if operation is None or operation.status != PROCESSING:
@@ -233,6 +243,9 @@ def finish(applier: Applier, request: FinishOperation) -> None:
         ended = dataclasses.replace(operation, status=PENDING, next_retry_at=request.retry_at, error=request.error)
         if request.error is None:
             ended = dataclasses.replace(ended, attempts=max(0, operation.attempts - 1), next_retry_at=None)
+        elif request.waiting:
+            attempts, waits = max(0, operation.attempts - 1), operation.waits + 1
+            ended = dataclasses.replace(ended, attempts=attempts, waits=waits, waiting=request.waiting)
     else:
         ended = dataclasses.replace(operation, status=FAILED, error=request.error, completed_at=request.now)
     applier.apply(OperationStored(dataclasses.replace(ended, updated_at=request.now)))
@@ -285,6 +298,8 @@ def _retry(applier: Applier, operation: OperationRecord, now: int, requeue: Requ
         operation,
         status=status,
         attempts=0,
+        waits=0,
+        waiting="",
         next_retry_at=None,
         error=None,
         completed_at=None,

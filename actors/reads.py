@@ -13,6 +13,7 @@ from typing import Any
 from recalld.actors.reads_banks import bank, bank_stats, list_banks
 from recalld.actors.reads_documents import find_chunk, get_document, list_chunks, list_documents
 from recalld.actors.reads_entities import get_entity, list_entities, list_tags
+from recalld.actors.reads_ledger import call_stats, day_sums, known_readings, list_calls
 from recalld.actors.reads_memories import get_memory, list_memories
 from recalld.actors.reads_operations import find_operation, get_operation, list_operations, receipt
 from recalld.storage.partition import Partition
@@ -36,4 +37,8 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "get_operation": get_operation,
     "find_operation": find_operation,
     "receipt": receipt,
+    "list_calls": list_calls,
+    "call_stats": call_stats,
+    "day_sums": day_sums,
+    "known_readings": known_readings,
 }

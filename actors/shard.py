@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from recalld.actors import banks, messages, operations, reads
+from recalld.actors import banks, messages, operations, reads, reads_ledger
 from recalld.actors.bank_threads import PLAN, READ, RECALL, BankThreads
 from recalld.actors.hosting import log_unexpected
 from recalld.actors.recall import engine
@@ -123,6 +123,9 @@ class Shard:
                 return await self._commit_erase(message)
             case messages.Read():
                 return await self._read(message)
+            case messages.RecordCalls():
+                run = partial(reads_ledger.record_calls, request=message)
+                return await self._write(message.tenant, message.bank_id, run, frees=True)
             case messages.PutBank():
                 return await self._write(
                     message.tenant,
@@ -294,7 +297,13 @@ class Shard:
             for new in request.operations:
                 if new.kind not in operations.PARENT_KINDS:
                     marks = operations.document_marks(new.documents)
-                    self._queue.put((request.tenant, request.bank_id), new.id, documents=marks)
+                    bank = (request.tenant, request.bank_id)
+                    if request.held:
+                        now = self._clock()
+                        self._held[new.id] = _Held(bank, now + KEPT_US, now + self._wall_limit)
+                        self._queue.hold(bank, new.id, marks)
+                    else:
+                        self._queue.put(bank, new.id, documents=marks)
         return answer
 
     async def _claim(self, request: messages.ClaimOperations) -> tuple[messages.Claimed, ...]:

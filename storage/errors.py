@@ -18,7 +18,8 @@
     │   │   └── BankCold               503 unavailable        (internal: load the bank, then ask again)
     │   ├── Quarantined                503 quarantined        (a bank takes no writes until it is released)
     │   ├── ModelRateLimited           503 model_rate_limited (a model provider asks for patience)
-    │   └── ModelUnavailable           503 model_unavailable  (a model provider is down or out of reach)
+    │   ├── ModelUnavailable           503 model_unavailable  (a model provider is down or out of reach)
+    │   └── BudgetExhausted            429 budget_exhausted   (a cap on model calls, tokens or money is reached)
     ├── DeadlineExceeded               504 deadline
     ├── ClientClosed                   499 client_closed
     ├── DiskFull                       507 disk_full
@@ -185,6 +186,12 @@ class ModelUnavailable(TooManyRequests):
     """A model provider does not answer, or answers that it cannot; work that can wait is tried again later."""
 
     code = "model_unavailable"
+
+
+class BudgetExhausted(TooManyRequests):
+    """A cap of the day on calls, tokens or money keeps a model call from being made; the day ends in `retry_after`."""
+
+    status, code = 429, "budget_exhausted"
 
 
 class ModelAnswerUnusable(RecalldError):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from recalld.storage import codec, keys
 from recalld.storage.changes import CallsRecorded
 from recalld.storage.environment import ReadTxn, WriteTxn
-from recalld.storage.ledger import LedgerCall, DayTotals, day_of
+from recalld.storage.ledger import DayTotals, LedgerCall, day_of
 from recalld.storage.records import ChunkRecord
 
 _PLACE = struct.Struct("<II")
@@ -18,9 +18,11 @@ DAYS_KEPT = 400
 
 
 def record_calls(txn: WriteTxn, bank: int, change: CallsRecorded) -> None:
-    """Store calls, add them to the sums of their day, and let go what is too old."""
+    """Store calls, add them to the sums of their day, and let go what is too old. One that is stored counts no more."""
     by_day: dict[int, list[LedgerCall]] = {}
     for call in change.calls:
+        if txn.get(keys.ledger_call(bank, call.started_at, call.id)) is not None:
+            continue
         txn.put(keys.ledger_call(bank, call.started_at, call.id), codec.encode(call))
         by_day.setdefault(day_of(call.started_at), []).append(call)
     for day, calls in by_day.items():

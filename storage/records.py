@@ -308,3 +308,6 @@ class OperationRecord:
     cancel_requested: bool = False
     documents: tuple[int, ...] = ()
     """Marks of the documents it writes, to keep their order: digests, so that no name outlives its document."""
+    waiting: str = ""
+    """What it waits for while it is pending: `model`, `budget`, or "" for its turn."""
+    waits: int = 0

@@ -84,8 +84,12 @@ def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> di
     if write.documents:
         applier.touch(write.now, new_document)
     answer = {"items": list(write.receipt), "units": len(new), "documents": [d.document_id for d in write.documents]}
+    if write.usage:
+        answer["usage"] = dict(write.usage)
     if operation is not None:
         done = _ended(operation, write.now, COMPLETED)
+        if write.usage:
+            done = dataclasses.replace(done, result={**done.result, "usage": dict(write.usage)})
         receipt = tuple(write.receipt)
         applier.apply(OperationStored(dataclasses.replace(done, receipt=receipt, error=None), b""))
         settle_parent(applier, operation.parent, write.now)
@@ -255,7 +259,9 @@ def _chunk(
 ) -> ChunkRecord:
     if chunk.keep is not None:
         return dataclasses.replace(old[chunk.keep], index=index, glue=chunk.glue)
-    return ChunkRecord(number, index, chunk.text if keep_text else "", chunk.digest, chunk.glue, members, now)
+    text = chunk.text if keep_text else ""
+    read = {"extractor": chunk.extractor, "reading": chunk.reading}
+    return ChunkRecord(number, index, text, chunk.digest, chunk.glue, members, now, **read)
 
 
 def _record(

@@ -77,6 +77,9 @@ class DraftChunk:
     item: RetainItem
     kept: StoredChunk | None = None
     retagged: bool = False
+    extractor: str = ""
+    reading: str = ""
+    """What a model is to read it as, and against what; both "" for the rules."""
 
 
 def digest(text: str) -> str:
@@ -105,8 +108,21 @@ def group(items: Sequence[RetainItem], new_ids: Iterator[str]) -> list[DocumentD
     return list(drafts.values())
 
 
-def lay_out(draft: DocumentDraft, state: DocumentState, size: int, structured_size: int | None) -> None:
-    """Fill in `draft.chunks`: the items' texts cut, and matched with stored chunks of the same text in order."""
+def lay_out(
+    draft: DocumentDraft,
+    state: DocumentState,
+    size: int,
+    structured_size: int | None,
+    *,
+    extractor: str = "",
+    label_tags: tuple[str, ...] = (),
+    fresh: bool = False,
+) -> None:
+    """Fill in `draft.chunks`: the items' texts cut, and matched with stored chunks of the same text in order.
+
+    With a model (`extractor`) a stored chunk matches only if it was read the same way; with `fresh` none does.
+    `label_tags` are how tags begin that the extractor gave, which an item does not name.
+    """
     items = draft.items
     if draft.append and state.text is not None and _mergeable(state.text, items, state.tags):
         merged = _merge_arrays([state.text, *(item.content for item in items)])
@@ -123,13 +139,16 @@ def lay_out(draft: DocumentDraft, state: DocumentState, size: int, structured_si
         draft.chunks = [DraftChunk(text, digest(text), glue, item) for text, glue, item in pieces]
         return
     stored: dict[str, list[StoredChunk]] = {}
-    for chunk in state.chunks:
-        stored.setdefault(chunk.digest, []).append(chunk)
+    for chunk in () if fresh else state.chunks:
+        if chunk.extractor == extractor or not extractor:
+            stored.setdefault(chunk.digest, []).append(chunk)
     for text, glue, item in pieces:
         name = digest(text)
         same = stored.get(name)
         kept = same.pop(0) if same else None
-        retagged = kept is not None and any(_tags(unit.tags) != _tags(item.tags) for unit in kept.units)
+        retagged = kept is not None and any(_given(unit.tags, label_tags) != _tags(item.tags) for unit in kept.units)
+        if kept is not None and retagged and any(tag.startswith(label_tags) for u in kept.units for tag in u.tags):
+            kept, retagged = None, False
         if kept is not None and retagged:
             kept = replace(kept, units=tuple(replace(unit, tags=_tags(item.tags)) for unit in kept.units))
         draft.chunks.append(DraftChunk(text, name, glue, item, kept, retagged))
@@ -189,6 +208,11 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(tags)))
 
 
+def _given(tags: Iterable[str], label_tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Tags without those that labels gave."""
+    return _tags(tag for tag in tags if not label_tags or not tag.startswith(label_tags))
+
+
 def _trust(unit: StoredUnit | NewFact) -> str:
     return unit.trust if isinstance(unit, StoredUnit) else unit.fact.trust
 
@@ -210,7 +234,14 @@ def chunk_writes(draft: DocumentDraft, facts: Sequence[NewFact]) -> tuple[ChunkW
             tags=_tags(chunk.item.tags) if chunk.retagged else None,
         )
         if chunk.kept
-        else ChunkWrite(chunk.digest, chunk.glue, chunk.text, units=tuple(ids.get(index, ())))
+        else ChunkWrite(
+            chunk.digest,
+            chunk.glue,
+            chunk.text,
+            units=tuple(ids.get(index, ())),
+            extractor=chunk.extractor,
+            reading=chunk.reading,
+        )
         for index, chunk in enumerate(draft.chunks)
     )
 

@@ -24,10 +24,12 @@ from recalld.actors.messages import (
     TurnWanted,
 )
 from recalld.actors.retain import plan as planning
-from recalld.actors.retain.extraction import Dropped, ExtractionInput, extractor_for
+from recalld.actors.retain.extraction import Dropped, ExtractionInput, Reading, extractor_for
 from recalld.actors.retain.items import RetainItem
 from recalld.actors.retain.marking import marked
-from recalld.actors.retain.plan import DocumentDraft, NewFact, Place, day, text_of
+from recalld.actors.retain.model_labels import tag_keys
+from recalld.actors.retain.model_prompts import ReadingRules, reading_of, rules_of
+from recalld.actors.retain.plan import DocumentDraft, DraftChunk, NewFact, Place, day, text_of
 from recalld.storage.analysis import term_frequencies
 from recalld.storage.changes import Embedding
 from recalld.storage.errors import BadRequest, Unavailable
@@ -51,6 +53,11 @@ class Preparation:
     dropped: list[int] = field(default_factory=list)
     left_out: list[tuple[RetainItem, Dropped]] = field(default_factory=list)
     """What the extractor did not keep of an item, for its receipt."""
+    model: str = ""
+    """The language model that reads; "" for the rules."""
+    readings: dict[str, Reading] = field(default_factory=dict)
+    """What the model read, or had read before."""
+    usage: dict[str, Any] = field(default_factory=dict)
 
     @property
     def documents(self) -> set[tuple[str, str, str]]:
@@ -58,10 +65,24 @@ class Preparation:
         return {(self.job.tenant, self.job.bank_id, draft.document_id) for draft in self.drafts}
 
 
-def begin(job: RetainJob, new_id: Callable[[], str]) -> Preparation:
+class Unread(Exception):
+    """A chunk that a model must read was not read yet: the document changed since its text was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A chunk that a model is to read. The same `reading` always gives the same facts."""
+
+    reading: str
+    chunk: ExtractionInput
+    rules: ReadingRules
+    document_id: str
+
+
+def begin(job: RetainJob, new_id: Callable[[], str], model: str = "") -> Preparation:
     """The job's items as documents."""
     items = [RetainItem.from_plain(plain) for plain in job.items]
-    return Preparation(job, planning.group(items, _ids(new_id)))
+    return Preparation(job, planning.group(items, _ids(new_id)), model=model)
 
 
 def _ids(new_id: Callable[[], str]) -> Iterator[str]:
@@ -86,7 +107,53 @@ def _tag_sets(draft: DocumentDraft) -> tuple[tuple[str, ...], ...]:
 
 
 def _anchor(item: RetainItem, job: RetainJob) -> int:
-    return job.now if item.timestamp is None else item.timestamp
+    if item.timestamp is not None:
+        return item.timestamp
+    return job.now if job.anchor is None else job.anchor
+
+
+def wanted(preparation: Preparation, plan: RetainPlan) -> list[Wanted]:
+    """The chunks that a model must read before `extract` can go on, each reading once."""
+    found: dict[str, Wanted] = {}
+    for draft, state in zip(preparation.drafts, plan.documents, strict=True):
+        _, rules = _lay_out(preparation, plan, draft, state)
+        for chunk in draft.chunks:
+            if rules is not None and chunk.kept is None and chunk.reading not in found:
+                read = _input(preparation.job, rules.mode, chunk.text, chunk.item)
+                found[chunk.reading] = Wanted(chunk.reading, read, rules, draft.document_id)
+    return list(found.values())
+
+
+def _lay_out(
+    preparation: Preparation, plan: RetainPlan, draft: DocumentDraft, state: DocumentState
+) -> tuple[dict[str, Any], ReadingRules | None]:
+    """The settings a document is read under, and the rules a model reads it by, its chunks laid out for them."""
+    job = preparation.job
+    for item in draft.items:
+        check_strategy(job.defaults, plan.overrides, item.strategy)
+    config = item_config(job.defaults, plan.overrides, draft.items[0].strategy)
+    rules = None
+    if preparation.model and config["retain_extraction_mode"] != "chunks":
+        rules = rules_of(config, preparation.model)
+    planning.lay_out(
+        draft,
+        state,
+        int(config["retain_chunk_size"]),
+        config.get("retain_structured_chunk_size"),
+        extractor="" if rules is None else rules.identity,
+        label_tags=() if rules is None else tag_keys(rules.labels),
+        fresh=job.fresh,
+    )
+    if rules is not None:
+        draft.chunks = [
+            replace(chunk, extractor=rules.identity, reading=_reading(job, rules, chunk)) if not chunk.kept else chunk
+            for chunk in draft.chunks
+        ]
+    return config, rules
+
+
+def _reading(job: RetainJob, rules: ReadingRules, chunk: DraftChunk) -> str:
+    return reading_of(_input(job, rules.mode, chunk.text, chunk.item), rules, chunk.item.anchor_missing)
 
 
 def extract(
@@ -103,17 +170,14 @@ def extract(
     for draft, state in zip(preparation.drafts, plan.documents, strict=True):
         first = draft.items[0]
         turn_before = next(turns) if draft.undocumented and not first.undated else None
-        for item in draft.items:
-            check_strategy(job.defaults, plan.overrides, item.strategy)
-        config = item_config(job.defaults, plan.overrides, first.strategy)
+        config, _ = _lay_out(preparation, plan, draft, state)
         preparation.config = config
-        planning.lay_out(draft, state, int(config["retain_chunk_size"]), config.get("retain_structured_chunk_size"))
         facts: list[NewFact] = []
         for index, chunk in enumerate(draft.chunks):
             if stopping():
                 raise Unavailable("recalld is stopping; nothing of the request was stored. Send it again.")
             if chunk.kept is None:
-                read, left_out = _read_chunk(job, config, chunk.text, chunk.item, index, new_id)
+                read, left_out = _read_chunk(preparation, config, chunk, index, new_id)
                 facts += read
                 preparation.left_out += [(chunk.item, one) for one in left_out]
         facts = marked(facts, config)
@@ -147,26 +211,37 @@ def item_config(defaults: dict[str, Any], overrides: dict[str, Any], strategy: s
 
 
 def _read_chunk(
-    job: RetainJob, config: dict[str, Any], text: str, item: RetainItem, index: int, new_id: Callable[[], str]
+    preparation: Preparation, config: dict[str, Any], chunk: DraftChunk, index: int, new_id: Callable[[], str]
 ) -> tuple[list[NewFact], tuple[Dropped, ...]]:
+    job, item = preparation.job, chunk.item
+    mode = config["retain_extraction_mode"]
+    if chunk.reading:
+        held = preparation.readings.get(chunk.reading)
+        if held is None:
+            raise Unread
+        reading = held
+    else:
+        provider = "local" if preparation.model else job.provider
+        reading = extractor_for(provider, mode).read(_input(job, mode, chunk.text, item))
+    found = list(reading.facts)
+    if not item.resolve_entities:
+        found = [replace(f, entities=tuple(replace(entity, exact=True) for entity in f.entities)) for f in found]
+    if not config.get("retain_extract_causal_links", True):
+        found = [replace(fact, causes=()) for fact in found]
+    return [NewFact(new_id(), fact, item, index, (*item.tags, *fact.tags)) for fact in found], reading.dropped
+
+
+def _input(job: RetainJob, mode: str, text: str, item: RetainItem) -> ExtractionInput:
     exact = not item.resolve_entities
-    given = tuple(EntityMention(entity.name, entity.kind, exact) for entity in item.entities)
-    chunk = ExtractionInput(
+    return ExtractionInput(
         text=text,
         context=item.context,
         speaker_hint=item.metadata.get("speaker", ""),
         mentioned_at=_anchor(item, job),
         utc_offset_minutes=item.utc_offset_minutes,
-        mode=config["retain_extraction_mode"],
-        extra_entities=given,
+        mode=mode,
+        extra_entities=tuple(EntityMention(entity.name, entity.kind, exact) for entity in item.entities),
     )
-    reading = extractor_for(job.provider, config["retain_extraction_mode"]).read(chunk)
-    found = list(reading.facts)
-    if exact:
-        found = [replace(f, entities=tuple(replace(entity, exact=True) for entity in f.entities)) for f in found]
-    if not config.get("retain_extract_causal_links", True):
-        found = [replace(fact, causes=()) for fact in found]
-    return [NewFact(new_id(), fact, item, index, item.tags) for fact in found], reading.dropped
 
 
 def _date(place: Place, job: RetainJob) -> str:
@@ -229,6 +304,7 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
         receipt=tuple(receipt),
         operation_id=job.operation_id,
         bank=plan.bank,
+        usage=preparation.usage,
     )
 
 
@@ -254,7 +330,7 @@ def _unit(
         mentioned_at=_mentioned(new, job),
         anchor_assumed=item.anchor_missing and fact.mentioned_at is None,
         metadata=item.metadata,
-        tags=item.tags,
+        tags=new.tags,
         chunk_index=new.chunk,
         tokens=embedded.tokens[index],
         terms=terms_of(fact.text, item.context, fact.entities),
@@ -333,7 +409,7 @@ def _receipt(
         if windows:
             row["embedded_in_windows"] = windows
         if item.anchor_missing:
-            row["time_assumed"] = job.now
+            row["time_assumed"] = _anchor(item, job)
         reasons = dropped_by_reason(one for owner, one in left_out if owner is item)
         if reasons:
             row["dropped"] = reasons

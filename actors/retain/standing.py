@@ -78,7 +78,7 @@ def _state(
             live = [unit for unit in snap.units(chunk.uids) if unit.retired_at is None]
             # A chunk that lost units to an erase stands for its text no more: no digest, no match, so it is read again.
             digest = chunk.digest if len(live) == len(chunk.uids) else ""
-            chunks.append(StoredChunk(index, digest, tuple(_stored(unit) for unit in live)))
+            chunks.append(StoredChunk(index, digest, tuple(_stored(unit) for unit in live), chunk.extractor))
     followers = tuple(_stored(unit) for chunk in chunks for unit in _followers(snap, record, chunk, tags))
     return DocumentState(record.id, record.revision, tuple(chunks), record.chunks, record.tags, text, followers)
 
