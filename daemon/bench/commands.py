@@ -98,6 +98,31 @@ def locomo(
 
 
 @app.command()
+def extract(
+    files: Annotated[list[Path], typer.Argument(help="Files of labelled items, one JSON object a line.")],
+    mode: Annotated[str, typer.Option(help="Extraction mode: concise, verbose, custom or verbatim.")] = "concise",
+    item: Annotated[
+        list[str] | None, typer.Option("--item", metavar="ID", help="Only this item; may be repeated.")
+    ] = None,
+    totals_only: Annotated[bool, typer.Option("--totals-only", help="Figures without the misses.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Local extraction on labelled items: dates, speakers, polarity, networks, entities, splits, junk; and every miss.
+
+    Example:
+
+      recalld bench extract tests/extract/labelled/tuning.jsonl
+    """
+    if mode not in ("concise", "verbose", "custom", "verbatim"):
+        raise CommandError("--mode is concise, verbose, custom or verbatim.", USAGE)
+    one_blas_thread()
+    import recalld.daemon.bench.extraction as measure
+    from recalld.daemon.bench.report import show
+
+    show(measure.run(measure.Plan(tuple(files), mode, tuple(item or ()), totals_only)), as_json)
+
+
+@app.command()
 def latency(
     units: Annotated[int, typer.Option(min=1, help="Units in the bank.")] = 6000,
     recalls: Annotated[int, typer.Option(min=1, help="Recalls of each measurement.")] = 400,

@@ -13,10 +13,11 @@ from recalld.daemon.commands import output
 
 @dataclass(slots=True)
 class Report:
-    """`data` is the whole result; `tables` are (title, header, rows) made from it."""
+    """`data` is the whole result; `tables` are (title, header, rows) made from it; `lines` follow them as they are."""
 
     data: dict[str, Any]
     tables: list[tuple[str, list[str], list[list[str]]]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         self.tables.append((title, list(header), [[cell(value) for value in row] for row in rows]))
@@ -42,6 +43,8 @@ def show(report: Report, as_json: bool) -> None:
             table.add_row(*row)
         out.print(table)
         out.print()
+    for line in report.lines:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def times(name: str, summary: Mapping[str, float]) -> list[Any]:
