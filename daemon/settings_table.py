@@ -332,6 +332,9 @@ class Settings:
     graph_entities: int = _engine("graph_entities", "Entities a hop may open.", 0, 1000)
     graph_frontier: int = _engine("graph_frontier", "Units the second hop spreads from, strongest first.", 0, 1000)
     graph_hours: float = _engine("graph_hours", "Hours beyond which neighbours are not linked in time.", 0, None)
+    graph_sigma: float = _engine(
+        "graph_sigma", "Sigma of links in time, hours: their weight is exp(-hours apart / sigma).", 0.001, None
+    )
 
     # Recall: ranking
     rank_rrf_k: int = _engine("rrf_k", "Constant of reciprocal rank fusion.", 1, 1000)

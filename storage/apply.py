@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from recalld.storage import audit, codec, edges, keys, ledger_rows, postings
+from recalld.storage import audit, codec, edges, keys, ledger_rows, postings, regroup
 from recalld.storage.apply_claims import PROOF_MAX, ClaimChanges, claims_after
 from recalld.storage.apply_records import RecordChanges
 from recalld.storage.changes import (
@@ -26,6 +26,8 @@ from recalld.storage.changes import (
     Delta,
     DocumentErased,
     DocumentStored,
+    EntitiesChanged,
+    EntitiesRestored,
     MentionsAdded,
     MentionsMoved,
     MentionsRemoved,
@@ -34,6 +36,7 @@ from recalld.storage.changes import (
     UnitsAdded,
     UnitsEnded,
     UnitsErased,
+    UnitsLinked,
     UnitsMoved,
     UnitsReembedded,
     UnitsRelinked,
@@ -47,11 +50,13 @@ from recalld.storage.environment import ReadTxn, WriteTxn
 from recalld.storage.names import Names, number_key
 from recalld.storage.records import (
     CAUSED_BY,
+    CAUSES,
     SEMANTIC,
     UNKNOWN,
     BankCounters,
     UnitRecord,
 )
+from recalld.storage.resolution import entities_of
 from recalld.storage.vector_rows import TOKEN_ROWS, VECTOR_ROWS, pack_tokens, pack_vectors, token_ids_of
 
 _U32 = struct.Struct("<I")
@@ -127,6 +132,8 @@ class Applier(ClaimChanges, RecordChanges):
                 self._end(change)
             case UnitsRestored():
                 self._restore(change)
+            case UnitsLinked():
+                self._link_stored(change)
             case MentionsAdded():
                 self._add_mentions(change)
             case MentionsRemoved():
@@ -163,6 +170,10 @@ class Applier(ClaimChanges, RecordChanges):
                 self.txn.delete_prefix(keys.journal(self.bank, change.operation_id))
             case CallsRecorded():
                 ledger_rows.record_calls(self.txn, self.bank, change)
+            case EntitiesChanged():
+                regroup.change(self, self._names, change)
+            case EntitiesRestored():
+                regroup.restore(self, self._names, change)
         sequence = self._next_sequence()
         self.txn.put(keys.change(sequence), codec.pack({"b": self.bank, **summary(change)}))
 
@@ -196,7 +207,7 @@ class Applier(ClaimChanges, RecordChanges):
         links: dict[int, edges.Edges] = {}
         for new in change.units:
             unit, uid = new.unit, new.uid
-            numbers = tuple(dict.fromkeys(self._names.resolve(m, unit.mentioned_at) for m in unit.entities))
+            numbers = entities_of(self._names, unit.entities, unit.mentioned_at, uid, unit.aliases)
             speaker = self._names.speaker(unit.speaker) if unit.speaker else 0
             former = new.former
             record = UnitRecord(
@@ -269,7 +280,8 @@ class Applier(ClaimChanges, RecordChanges):
             if new.prev >= 0:
                 self.txn.put(keys.follower(self.bank, new.prev, uid), b"")
         for new in change.units:
-            self._link(links, new.uid, new.causes, CAUSED_BY, [1.0] * len(new.causes))
+            weights = [*new.cause_weights, *([1.0] * len(new.causes))][: len(new.causes)]
+            self._link(links, new.uid, new.causes, CAUSED_BY, weights)
             self._link(links, new.uid, [o for o, _ in new.similar], SEMANTIC, [w for _, w in new.similar])
         rows = np.array([tuple(row) for row in columns], COLUMN_DTYPE)
         size = COLUMN_DTYPE.itemsize
@@ -291,6 +303,17 @@ class Applier(ClaimChanges, RecordChanges):
         if not new:
             self.delta.rewritten.append(record.uid)
 
+    def put_unit(self, record: UnitRecord) -> None:
+        """Write the body of a unit that is stored already."""
+        self._put_unit(record)
+
+    def move_entities(self, record: UnitRecord, numbers: tuple[int, ...]) -> None:
+        """Take a unit out of the sets of its entities and put it into those of others."""
+        for number in set(record.entities) - set(numbers):
+            self._leave_set(keys.SET_ENTITY, number_key(number), record.uid)
+        for number in set(numbers) - set(record.entities):
+            self._join_set(keys.SET_ENTITY, number_key(number), [record.uid])
+
     def _memberships(self, record: UnitRecord) -> list[tuple[int, bytes]]:
         names = [(keys.SET_TAG, keys.name_key(tag)) for tag in record.tags]
         for tag in record.tags:
@@ -304,7 +327,10 @@ class Applier(ClaimChanges, RecordChanges):
     def _link(
         self, links: dict[int, edges.Edges], uid: int, others: Iterable[int], kind: int, weights: list[float]
     ) -> None:
-        """Store links of `uid` in both directions; an older end is read, changed and written with the rest."""
+        """Store links of `uid` at both ends; an older end is read, changed and written with the rest.
+
+        A causal link points one way: its cause holds it as `CAUSES`.
+        """
         pairs = [
             (other, weight)
             for other, weight in zip(others, weights, strict=True)
@@ -314,15 +340,16 @@ class Applier(ClaimChanges, RecordChanges):
         if not pairs:
             return
         others, weights = [other for other, _ in pairs], [weight for _, weight in pairs]
-        for end, ends, values in [
-            (uid, others, weights),
-            *((o, [uid], [w]) for o, w in zip(others, weights, strict=True)),
+        back = CAUSES if kind == CAUSED_BY else kind
+        for end, ends, way, values in [
+            (uid, others, kind, weights),
+            *((o, [uid], back, [w]) for o, w in zip(others, weights, strict=True)),
         ]:
             if end not in links:
                 value = self.txn.get(keys.number(self.bank, keys.EDGES, end))
                 links[end] = edges.NONE if value is None else edges.decode(value)
             held = links[end]
-            links[end] = edges.with_links(held, ends, kind, values)
+            links[end] = edges.with_links(held, ends, way, values)
             self._count_links(edges.count_kinds(held), edges.count_kinds(links[end]))
             # Whoever lost a place here still lists this unit, and must be found when it goes.
             for other in {*held.others.tolist(), *ends}.difference(links[end].others.tolist()):
@@ -440,12 +467,15 @@ class Applier(ClaimChanges, RecordChanges):
             seen.update((number, record.mentioned_at) for number in record.entities)
             speakers.add(row.speaker)
             rows[uid] = zero
-        self._names.forget_dates(seen, self._mentions_of)
+        self._names.forget_dates(seen)
         for uid in gone:
             for follower in self.followers(uid):
                 prev = uid
-                while prev in gone:
+                passed: set[int] = set()
+                while prev in gone and prev not in passed:
+                    passed.add(prev)
                     prev = before[prev]
+                prev = -1 if prev in gone else prev
                 if follower not in gone:
                     relinked[follower] = prev
         COLUMN_ROWS.replace(self.txn, self.bank, rows)
@@ -483,11 +513,6 @@ class Applier(ClaimChanges, RecordChanges):
     def followers(self, uid: int) -> list[int]:
         """Units that stand directly behind `uid` in its thread."""
         return [keys.trailing_u32(key) for key, _ in self.txn.scan(keys.followers(self.bank, uid))]
-
-    def _mentions_of(self, entity: int) -> list[int]:
-        """When the units that name an entity were said, where that is known."""
-        found = (self._column(uid).mentioned for uid in self.set_members(keys.SET_ENTITY, number_key(entity)))
-        return [instant for instant in found if instant != UNKNOWN]
 
     def _drop_tag(self, name: bytes) -> None:
         self.txn.delete(keys.raw(self.bank, keys.TAG, name))

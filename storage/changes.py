@@ -37,13 +37,14 @@ class NewUnit:
     prev: int
     predecessor: int | None
     causes: tuple[int, ...] = ()
-    cause_weights: tuple[float, ...] = ()
     similar: tuple[tuple[int, float], ...] = ()
     undocumented: bool = False
     former: UnitRecord | None = None
     """The unit under the same id that it continues: it keeps what that one claimed and what became of it."""
     proof: int = 1
     recorded_at: int | None = None
+    cause_weights: tuple[float, ...] = ()
+    """How strong each of `causes` is; 1 where none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,16 @@ class UnitsRestored:
     """Units that were ended are current again, as if they had never been ended."""
 
     uids: tuple[int, ...]
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsLinked:
+    """Links of one kind between a stored unit and others: (uid, weight)."""
+
+    uid: int
+    others: tuple[tuple[int, float], ...]
+    kind: int
     at: int
 
 
@@ -247,6 +258,7 @@ Change = (
     | UnitsRetired
     | UnitsEnded
     | UnitsRestored
+    | UnitsLinked
     | MentionsAdded
     | MentionsRemoved
     | MentionsMoved
@@ -276,6 +288,8 @@ def summary(change: Change) -> dict[str, Any]:
             return {"k": kind, "uids": list(uids), "at": at}
         case UnitsRestored(uids=uids, at=at):
             return {"k": kind, "uids": list(uids), "at": at}
+        case UnitsLinked(uid=uid, others=others, at=at):
+            return {"k": kind, "uid": uid, "n": len(others), "at": at}
         case UnitsEnded(ends=ends, at=at):
             return {"k": kind, "uids": [end.uid for end in ends], "at": at}
         case MentionsAdded(mentions=mentions, at=at):

@@ -6,6 +6,7 @@ a gather is one numpy call. Arrays only grow; a column that changes is copied fi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,6 +113,23 @@ class ColumnRow(NamedTuple):
     @classmethod
     def unpack(cls, data: bytes) -> ColumnRow:
         return cls(*np.frombuffer(data, COLUMN_DTYPE, 1)[0].tolist())
+
+
+def rows_at(txn: ReadTxn, bank: int, uids: Iterable[int]) -> NDArray[Any]:
+    """Stored rows (COLUMN_DTYPE) of some units, ascending by uid; a block is read once for all of its rows."""
+    blocks: dict[int, list[int]] = {}
+    for uid in sorted(uids):
+        blocks.setdefault(uid // COLUMN_ROWS.size, []).append(uid)
+    found = [np.empty(0, COLUMN_DTYPE)]
+    for block, members in blocks.items():
+        value = txn.get(keys.number(bank, keys.COLUMN_BLOCK, block))
+        if value is not None:
+            rows = np.frombuffer(bytes(value), COLUMN_DTYPE)
+            found.append(rows[np.array(members) - block * COLUMN_ROWS.size])
+        else:
+            tail = b"".join(COLUMN_ROWS.get(txn, bank, uid) for uid in members)
+            found.append(np.frombuffer(tail, COLUMN_DTYPE))
+    return np.concatenate(found)
 
 
 class OpenColumns:

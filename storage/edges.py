@@ -73,7 +73,13 @@ def without(edges: Edges, gone: set[int]) -> Edges:
     return Edges(edges.entities, edges.others[keep], edges.kinds[keep], edges.weights[keep])
 
 
+def without_kind(edges: Edges, other: int, kind: int) -> Edges:
+    """The edges with no link of one kind to one unit."""
+    keep = (edges.others != other) | (edges.kinds != kind)
+    return Edges(edges.entities, edges.others[keep], edges.kinds[keep], edges.weights[keep])
+
+
 def count_kinds(edges: Edges) -> dict[str, int]:
-    """Links by name of their kind."""
+    """Links by name of their kind; one that points one way counts where it starts."""
     kinds, counts = np.unique(edges.kinds, return_counts=True)
-    return {LINK_NAMES[int(k)]: int(c) for k, c in zip(kinds, counts, strict=True)}
+    return {LINK_NAMES[int(k)]: int(c) for k, c in zip(kinds, counts, strict=True) if int(k) in LINK_NAMES}

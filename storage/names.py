@@ -1,20 +1,35 @@
-"""Entities and speakers of a bank inside one write transaction: names in, numbers out."""
+"""Entities and speakers of a bank inside one write transaction: names in, numbers out.
+
+A name is looked up under its folded form first: a name that is known is what it was, whatever else is near. Only a new
+name is compared with others (`resolution`), and then becomes an entity of its own that is a part of the one it means,
+so that nothing is lost when that turns out to be wrong. Everything is read from the transaction, so that the same
+writes give the same entities.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import struct
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+from pyroaring import BitMap
 
 from recalld.storage import codec, keys
 from recalld.storage.changes import Delta
+from recalld.storage.columns import LIVE, rows_at
 from recalld.storage.environment import WriteTxn
-from recalld.storage.records import EntityMention, EntityRecord, UnitRecord
+from recalld.storage.groups import number_key, pack_parents, read_parents, root_of, units_of
+from recalld.storage.likeness import spellings
+from recalld.storage.records import UNKNOWN, EntityRecord, UnitRecord
 
 _U32 = struct.Struct("<I")
+CONCEPT = "CONCEPT"
+ALIAS, LIKENESS, HAND = "alias", "likeness", "hand"
+EVIDENCE_KEPT = 8
+
+__all__ = ["ALIAS", "CONCEPT", "HAND", "LIKENESS", "Names", "agree", "folded", "number_key"]
 
 
 def folded(name: str) -> str:
@@ -22,13 +37,13 @@ def folded(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def number_key(number: int) -> bytes:
-    """A set named by a number, in the 16 bytes that names have."""
-    return number.to_bytes(16, "big")
+def agree(one: str, other: str) -> bool:
+    """Whether two kinds can be one: a CONCEPT is what nobody gave a kind."""
+    return one == other or CONCEPT in (one, other)
 
 
 class Names:
-    """Resolves names, counts mentions, and writes the changed entity records back at `finish`."""
+    """Resolves names, counts mentions, joins and parts entities, and writes what changed back at `finish`."""
 
     def __init__(
         self, txn: WriteTxn, bank: int, allocate: Callable[[str], int], new_id: Callable[[], str], delta: Delta
@@ -36,18 +51,55 @@ class Names:
         self.txn = txn
         self.bank = bank
         self.created = 0
-        """Entities made less entities removed."""
+        """Whole entities made less those removed or joined to others."""
         self._allocate = allocate
         self._new_id = new_id
         self._delta = delta
         self._entities: dict[int, EntityRecord] = {}
         self._speakers: dict[str, int] | None = None
+        self._parents: dict[int, int] | None = None
+        self._parts: dict[int, list[int]] | None = None
+        self._moved = False
+        self._recounts: set[int] = set()
+        self._fresh: dict[int, list[int]] = {}
 
     def finish(self) -> None:
+        """Count anew where groups or dates changed, and write the records."""
+        for root in {self.root(number) for number in self._recounts}:
+            self._recount(root)
         for number, record in self._entities.items():
             self.txn.put(keys.number(self.bank, keys.ENTITY, number), codec.encode(record))
+        if self._moved:
+            key = keys.table(self.bank, keys.ENTITY_PARENTS)
+            if self.parents:
+                self.txn.put(key, pack_parents(self.parents))
+            else:
+                self.txn.delete(key)
+            self._delta.add("set_parents", dict(self.parents))
 
-    def _entity(self, number: int) -> EntityRecord | None:
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def parents(self) -> dict[int, int]:
+        if self._parents is None:
+            self._parents = read_parents(self.txn, self.bank)
+        return self._parents
+
+    def root(self, number: int) -> int:
+        return root_of(self.parents, number)
+
+    def members(self, root: int) -> list[int]:
+        """An entity and its parts, with the parts of those."""
+        if self._parts is None:
+            self._parts = {}
+            for part, whole in self.parents.items():
+                self._parts.setdefault(whole, []).append(part)
+        found = [root]
+        for number in found:
+            found += self._parts.get(number, ())
+        return found
+
+    def entity(self, number: int) -> EntityRecord | None:
         if number not in self._entities:
             value = self.txn.get(keys.number(self.bank, keys.ENTITY, number))
             if value is None:
@@ -55,53 +107,197 @@ class Names:
             self._entities[number] = codec.decode(EntityRecord, value)
         return self._entities[number]
 
-    def resolve(self, mention: EntityMention, seen: int | None) -> int:
-        """The entity a name means: the same folded name, and kinds that agree (a CONCEPT agrees with any).
+    def change_entity(self, number: int, **fields: object) -> None:
+        entity = self.entity(number)
+        if entity is not None:
+            self._entities[number] = dataclasses.replace(entity, **fields)  # type: ignore[arg-type]
 
-        For an exact mention any kind does.
-        """
-        key = keys.named(self.bank, keys.ENTITY_NAME, folded(mention.name))
+    def kind_of(self, number: int) -> str:
+        """The kind of the whole that an entity belongs to: of its parts, the first that has one."""
+        root = self.root(number)
+        kinds = (entity.kind for one in self.members(root) if (entity := self.entity(one)) is not None)
+        return next((kind for kind in kinds if kind != CONCEPT), CONCEPT)
+
+    def named(self, name: str) -> list[int]:
+        """Entities that bear a name, by its folded form."""
+        return self._list(keys.named(self.bank, keys.ENTITY_NAME, folded(name)))
+
+    def spelt(self, form: str, most: int) -> list[int]:
+        """Entities whose names share a form of spelling, the newest `most`."""
+        return self._list(keys.named(self.bank, keys.ENTITY_SPELLING, form))[-most:]
+
+    def units(self, root: int) -> BitMap:
+        """uids of all units that name an entity or its parts, those of this write too."""
+        held = BitMap()
+        for number in self.members(root):
+            held |= units_of(self.txn, self.bank, number)
+            held.update(self._fresh.get(number, ()))
+        return held
+
+    def _list(self, key: bytes) -> list[int]:
         value = self.txn.get(key)
-        numbers = [] if value is None else np.frombuffer(bytes(value), "<u4").tolist()
+        return [] if value is None else np.frombuffer(bytes(value), "<u4").tolist()
+
+    def _store_list(self, key: bytes, numbers: Sequence[int]) -> None:
+        if numbers:
+            self.txn.put(key, np.array(numbers, "<u4").tobytes())
+        else:
+            self.txn.delete(key)
+
+    # -- adding ----------------------------------------------------------------------------------------------------
+
+    def count(self, numbers: Sequence[int], uid: int, seen: int | None) -> None:
+        """A new unit names these entities."""
         for number in numbers:
-            entity = self._entity(number)
-            agree = entity is not None and (entity.kind == mention.kind or "CONCEPT" in (entity.kind, mention.kind))
-            if entity is not None and (agree or mention.exact):
-                kind = mention.kind if entity.kind == "CONCEPT" else entity.kind
-                self._entities[number] = dataclasses.replace(
+            self._fresh.setdefault(number, []).append(uid)
+        for root in dict.fromkeys(map(self.root, numbers)):
+            entity = self.entity(root)
+            if entity is not None:
+                self._entities[root] = dataclasses.replace(
                     entity,
-                    kind=kind,
                     mentions=entity.mentions + 1,
                     first_seen=_least(entity.first_seen, seen),
                     last_seen=_greatest(entity.last_seen, seen),
                 )
-                return int(number)
+
+    def add(self, name: str, kind: str, entity_id: str = "") -> int:
+        """A new entity."""
         number = self._allocate("entity")
-        self.created += 1
-        record = EntityRecord(number, self._new_id(), mention.name, mention.kind, 1, seen, seen)
-        self._entities[number] = record
-        self.txn.put(key, np.array([*numbers, number], "<u4").tobytes())
-        self.txn.put(keys.named(self.bank, keys.ENTITY_ID, record.id), _U32.pack(number))
+        self.put_new(EntityRecord(number, entity_id or self._new_id(), name, kind, 0, None, None))
         return number
 
+    def put_new(self, record: EntityRecord) -> None:
+        """An entity under a number that was allocated for it."""
+        number = record.number
+        self.created += 1
+        self._entities[number] = record
+        key = keys.named(self.bank, keys.ENTITY_NAME, folded(record.name))
+        self._store_list(key, [*self._list(key), number])
+        self.txn.put(keys.named(self.bank, keys.ENTITY_ID, record.id), _U32.pack(number))
+        self._spell(record, spellings(record.name, record.kind))
+
+    def take_kind(self, number: int, kind: str) -> None:
+        """An entity nobody gave a kind gets one."""
+        entity = self.entity(number)
+        if entity is None or entity.kind != CONCEPT or kind == CONCEPT:
+            return
+        had = spellings(entity.name, CONCEPT)
+        self._entities[number] = dataclasses.replace(entity, kind=kind)
+        self._spell(entity, [form for form in spellings(entity.name, kind) if form not in had])
+
+    def _spell(self, record: EntityRecord, forms: Iterable[str]) -> None:
+        for form in forms:
+            key = keys.named(self.bank, keys.ENTITY_SPELLING, form)
+            self._store_list(key, [*self._list(key), record.number])
+
+    # -- joining and parting ---------------------------------------------------------------------------------------
+
+    def join(self, part: int, whole: int, why: str, evidence: tuple[int, ...] = ()) -> None:
+        """An entity becomes a part of another; it must be whole and not that one's root."""
+        assert part not in self.parents and self.root(whole) != part, "only a whole entity joins another"
+        self.parents[part] = whole
+        self._move()
+        self.created -= 1
+        self.change_entity(part, why=why, evidence=evidence, mentions=0, first_seen=None, last_seen=None)
+        self._recounts.add(whole)
+
+    def part(self, part: int) -> None:
+        """A part becomes whole again, with its own parts."""
+        whole = self.parents.pop(part)
+        self._move()
+        self.created += 1
+        self.change_entity(part, why="", evidence=())
+        self._recounts |= {part, whole}
+
+    def _move(self) -> None:
+        self._moved, self._parts = True, None
+
+    def recount(self, number: int) -> None:
+        """Count the units of an entity's whole anew when the write ends."""
+        self._recounts.add(number)
+
+    def _recount(self, root: int) -> None:
+        if self.entity(root) is None:
+            return
+        self._fresh.clear()
+        rows = rows_at(self.txn, self.bank, self.units(root))
+        said = rows["mentioned"][rows["mentioned"] != UNKNOWN]
+        self.change_entity(
+            root,
+            mentions=int(np.count_nonzero(rows["flags"] & LIVE)),
+            first_seen=int(said.min()) if len(said) else None,
+            last_seen=int(said.max()) if len(said) else None,
+        )
+
+    # -- units that go ---------------------------------------------------------------------------------------------
+
+    def forget_mentions(self, record: UnitRecord) -> None:
+        """The unit is no longer current: its entities lose a mention."""
+        for number in dict.fromkeys(map(self.root, record.entities)):
+            entity = self.entity(number)
+            if entity is not None:
+                self.change_entity(number, mentions=max(0, entity.mentions - 1))
+
+    def count_mentions(self, record: UnitRecord) -> None:
+        """The unit is current again: its entities gain a mention."""
+        for number in dict.fromkeys(map(self.root, record.entities)):
+            entity = self.entity(number)
+            if entity is not None:
+                self.change_entity(number, mentions=entity.mentions + 1)
+
     def prune(self, record: UnitRecord) -> None:
-        """Remove entities that no unit, live or retired, names any more."""
+        """A unit was erased: forget what it alone said, and remove entities that no unit, live or retired, names."""
         for number in record.entities:
-            entity = self._entity(number)
-            held = next(iter(self.txn.scan(keys.containers(self.bank, keys.SET_ENTITY, number_key(number)))), None)
-            if entity is None or held is not None:
+            entity = self.entity(number)
+            if entity is None:
                 continue
-            del self._entities[number]
-            self.txn.delete(keys.number(self.bank, keys.ENTITY, number))
-            self.txn.delete(keys.named(self.bank, keys.ENTITY_ID, entity.id))
-            name_key = keys.named(self.bank, keys.ENTITY_NAME, folded(entity.name))
-            value = self.txn.get(name_key)
-            left = [n for n in np.frombuffer(bytes(value or b""), "<u4").tolist() if n != number]
-            if left:
-                self.txn.put(name_key, np.array(left, "<u4").tobytes())
-            else:
-                self.txn.delete(name_key)
+            if record.uid in entity.evidence:
+                left = tuple(uid for uid in entity.evidence if uid != record.uid)
+                self.change_entity(number, evidence=left)
+                if not left and entity.why == ALIAS:
+                    self.part(number)
+            # Its parts too: a split may have left one of them without units.
+            for member in self.members(self.root(number)):
+                if not units_of(self.txn, self.bank, member):
+                    self.remove(member)
+
+    def forget_dates(self, seen: set[tuple[int, int | None]]) -> None:
+        """An erased unit's time must not live on as an entity's first or last: those come from the units left."""
+        for number, at in seen:
+            root = self.root(number)
+            entity = self.entity(root)
+            if entity is not None and at is not None and at in (entity.first_seen, entity.last_seen):
+                self._recounts.add(root)
+
+    def remove(self, number: int) -> None:
+        """An entity that no unit names goes; its parts stay together under the oldest of them."""
+        entity = self.entity(number)
+        if entity is None:
+            return
+        del self._entities[number]
+        parts = [part for part, whole in self.parents.items() if whole == number]
+        whole = self.parents.pop(number, None)
+        heir = whole
+        if parts or whole is not None:
+            self._move()
+        if parts:
+            if whole is None:
+                # The name of the whole is gone; its oldest part stands for the others now.
+                heir = min(parts)
+                del self.parents[heir]
+                self.change_entity(heir, why="", evidence=())
+                self._recounts.add(heir)
+            self.parents.update((part, heir) for part in parts if part != heir and heir is not None)
+        if whole is None and not parts:
             self.created -= 1
+        self.txn.delete(keys.number(self.bank, keys.ENTITY, number))
+        self.txn.delete(keys.named(self.bank, keys.ENTITY_ID, entity.id))
+        lists = [keys.named(self.bank, keys.ENTITY_NAME, folded(entity.name))]
+        lists += [keys.named(self.bank, keys.ENTITY_SPELLING, form) for form in spellings(entity.name, entity.kind)]
+        for key in lists:
+            self._store_list(key, [n for n in self._list(key) if n != number])
+
+    # -- speakers --------------------------------------------------------------------------------------------------
 
     def speaker(self, name: str) -> int:
         if self._speakers is None:
@@ -117,37 +313,12 @@ class Names:
             self._delta.add("add_speaker", fold, number)
         return number
 
-    def forget_dates(self, seen: set[tuple[int, int | None]], mentions: Callable[[int], list[int]]) -> None:
-        """An erased unit's time must not live on as an entity's first or last: take those from the units left."""
-        for number in {number for number, _ in seen}:
-            entity = self._entity(number)
-            if entity is None or not {entity.first_seen, entity.last_seen} & {t for n, t in seen if n == number}:
-                continue
-            left = mentions(number)
-            self._entities[number] = dataclasses.replace(
-                entity, first_seen=min(left, default=None), last_seen=max(left, default=None)
-            )
-
     def drop_speaker(self, number: int) -> None:
         """Forget a speaker's name."""
         self.txn.delete(keys.number(self.bank, keys.SPEAKER, number))
         if self._speakers is not None:
             self._speakers = {fold: n for fold, n in self._speakers.items() if n != number}
         self._delta.add("drop_speaker", number)
-
-    def count_mentions(self, record: UnitRecord) -> None:
-        """The unit is current again: its entities gain a mention."""
-        for number in record.entities:
-            entity = self._entity(number)
-            if entity is not None:
-                self._entities[number] = dataclasses.replace(entity, mentions=entity.mentions + 1)
-
-    def forget_mentions(self, record: UnitRecord) -> None:
-        """The unit is no longer current: its entities lose a mention."""
-        for number in record.entities:
-            entity = self._entity(number)
-            if entity is not None:
-                self._entities[number] = dataclasses.replace(entity, mentions=max(0, entity.mentions - 1))
 
 
 def _least(a: int | None, b: int | None) -> int | None:

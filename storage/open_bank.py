@@ -22,6 +22,7 @@ from recalld.storage.changes import Delta
 from recalld.storage.columns import Columns, OpenColumns
 from recalld.storage.environment import ReadTxn
 from recalld.storage.errors import BankNotFound, DiskFull
+from recalld.storage.groups import read_parents, roots_of
 from recalld.storage.hnsw import HnswIndex
 from recalld.storage.names import folded
 from recalld.storage.quantise import unit_rows
@@ -45,6 +46,8 @@ class BankView:
     speakers: dict[str, int]
     labels: dict[int, tuple[str, str]]
     bodies: Bodies
+    roots: dict[int, int] = field(default_factory=dict)
+    """What each entity that is a part of another is in the end."""
     derived: dict[str, Any] = field(default_factory=dict)
     """What snapshots computed from the columns, for the others of the same commit."""
 
@@ -73,6 +76,7 @@ class OpenBank:
         self._speakers: dict[str, int] = {}
         self._labels: dict[int, tuple[str, str]] = {}
         self._bodies = Bodies()
+        self._roots: dict[int, int] = {}
         self._view = self._now()
 
     @classmethod
@@ -90,6 +94,7 @@ class OpenBank:
             bank._load_vectors(txn)
         for key, name in txn.scan(keys.table(number, keys.SPEAKER)):
             bank._speakers[folded(bytes(name).decode())] = keys.trailing_u32(key)
+        bank._roots = roots_of(read_parents(txn, number))
         bank._view = bank._now()
         return bank
 
@@ -138,6 +143,7 @@ class OpenBank:
             self._speakers,
             self._labels,
             self._bodies,
+            self._roots,
         )
 
     def append_units(self, first: int, rows: NDArray[Any], vectors: list[bytes], tokens: list[bytes]) -> None:
@@ -216,6 +222,10 @@ class OpenBank:
 
     def drop_speaker(self, number: int) -> None:
         self._speakers = {fold: n for fold, n in self._speakers.items() if n != number}
+
+    def set_parents(self, parents: dict[int, int]) -> None:
+        self._roots = roots_of(parents)
+        self._bodies = Bodies()  # they name entities as what those were in the end
 
     def set_record(self, record: BankRecord) -> None:
         self.record = record

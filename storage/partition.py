@@ -173,6 +173,7 @@ class Partition:
                 view.labels,
                 view.bodies,
                 view.derived,
+                view.roots,
             )
         if view.bodies.nbytes != before:
             self._hold(number, bank, used=True)

@@ -20,7 +20,8 @@ from recalld.storage.apply import read_counters, tagset_key
 from recalld.storage.bodies import Bodies, Body
 from recalld.storage.columns import Columns
 from recalld.storage.environment import ReadTxn
-from recalld.storage.names import folded, number_key
+from recalld.storage.groups import as_roots, members_of, number_key
+from recalld.storage.names import folded
 from recalld.storage.records import BankCounters, BankRecord, ChunkRecord, DocumentRecord, EntityRecord, UnitRecord
 from recalld.storage.vector_rows import TOKEN_ROWS, VECTOR_ROWS
 
@@ -49,6 +50,7 @@ class Snapshot:
         labels: dict[int, tuple[str, str]] | None = None,
         bodies: Bodies | None = None,
         derived: dict[str, Any] | None = None,
+        roots: Mapping[int, int] | None = None,
     ) -> None:
         self.txn = txn
         self.record = record
@@ -62,6 +64,8 @@ class Snapshot:
         self._labels = {} if labels is None else labels
         self._bodies = Bodies() if bodies is None else bodies
         self._derived = {} if derived is None else derived
+        self.roots = {} if roots is None else roots
+        """What each entity that is a part of another is in the end."""
         self._entities: dict[int, BitMap] = {}
 
     @property
@@ -167,10 +171,24 @@ class Snapshot:
         return len(self._entity_set(entity))
 
     def _entity_set(self, entity: int) -> BitMap:
-        """Kept for the life of the snapshot: spreading asks for the units of an entity, then for their number."""
+        """Units that name an entity or a part of it.
+
+        Kept for the life of the snapshot: spreading asks for the units of an entity, then for their number.
+        """
         held = self._entities.get(entity)
         if held is None:
-            held = self._entities[entity] = self._set(keys.SET_ENTITY, number_key(entity))
+            held = self._set(keys.SET_ENTITY, number_key(entity))
+            for part in self.parts.get(entity, ()) if self.roots else ():
+                held |= self._set(keys.SET_ENTITY, number_key(part))
+            self._entities[entity] = held
+        return held
+
+    @property
+    def parts(self) -> dict[int, tuple[int, ...]]:
+        """The parts of each entity that has some."""
+        held: dict[int, tuple[int, ...]] | None = self._derived.get("parts")
+        if held is None:
+            held = self._derived["parts"] = members_of(self.roots)
         return held
 
     def document_uids(self, document: int) -> NDArray[np.uint32]:
@@ -180,9 +198,11 @@ class Snapshot:
         return uids[: np.searchsorted(uids, self.n)]
 
     def edges(self, uid: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint8], NDArray[np.float32]]:
-        """(entity numbers, linked uids, kinds, weights) of a unit."""
+        """(entity numbers, linked uids, kinds, weights) of a unit; a part of an entity is given as the whole."""
         value = self.txn.get(keys.number(self.bank, keys.EDGES, uid))
         found = edges.NONE if value is None else edges.decode(value)
+        if self.roots and len(found.entities):
+            found = found._replace(entities=np.array(as_roots(self.roots, found.entities.tolist()), np.uint32))
         if not len(found.others):
             return found
         keep = found.others < self.n
@@ -210,7 +230,14 @@ class Snapshot:
 
     def unit(self, uid: int) -> UnitRecord | None:
         value = self.txn.get(keys.number(self.bank, keys.UNIT, uid))
-        return None if value is None else codec.decode(UnitRecord, value)
+        return None if value is None else self._unit(value)
+
+    def _unit(self, value: memoryview) -> UnitRecord:
+        """A body, with parts of entities given as the wholes."""
+        found = codec.decode(UnitRecord, value)
+        if self.roots:
+            found.entities = as_roots(self.roots, found.entities)
+        return found
 
     def units(self, uids: Sequence[int]) -> list[UnitRecord]:
         """Bodies in the order asked for; a unit that is just being erased is left out."""
@@ -225,7 +252,7 @@ class Snapshot:
                 value = self.txn.get(keys.number(self.bank, keys.UNIT, uid))
                 if value is None:
                     continue
-                body = Body(codec.decode(UnitRecord, value))
+                body = Body(self._unit(value))
                 self._bodies.keep(body, len(value))
             found.append(body)
         return found
@@ -236,6 +263,7 @@ class Snapshot:
 
     def entity_label(self, number: int) -> tuple[str, str] | None:
         """(id, name) of an entity; they never change and a number is never given twice, so the bank keeps them."""
+        number = self.roots.get(number, number)
         label = self._labels.get(number)
         if label is None:
             entity = self.entity(number)
@@ -247,12 +275,17 @@ class Snapshot:
         return label
 
     def entity_by_id(self, entity_id: str) -> EntityRecord | None:
+        """The entity with an id; for the id of a part, the whole."""
         value = self.txn.get(keys.named(self.bank, keys.ENTITY_ID, entity_id))
-        return None if value is None else self.entity(_U32.unpack(value)[0])
+        if value is None:
+            return None
+        number: int = _U32.unpack(value)[0]
+        return self.entity(self.roots.get(number, number))
 
     def entities(self) -> list[EntityRecord]:
-        """Every entity of the bank."""
-        return [codec.decode(EntityRecord, v) for _, v in self.txn.scan(keys.table(self.bank, keys.ENTITY))]
+        """Every whole entity of the bank."""
+        found = (codec.decode(EntityRecord, v) for _, v in self.txn.scan(keys.table(self.bank, keys.ENTITY)))
+        return [entity for entity in found if entity.number not in self.roots]
 
     def document(self, number: int) -> DocumentRecord | None:
         value = self.txn.get(keys.number(self.bank, keys.DOCUMENT, number))

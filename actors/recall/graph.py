@@ -15,13 +15,14 @@ from recalld.actors.recall.fusion import step
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.recall.snapshot import AnyInts, Bools, Floats, Ints, Snapshot
 from recalld.actors.recall.temporal import spans
-from recalld.storage.records import CAUSED_BY, EVIDENCE, SEMANTIC, SUPERSEDES, UNKNOWN
+from recalld.storage.records import CAUSED_BY, CAUSES, EVIDENCE, SEMANTIC, SUPERSEDES, UNKNOWN
 
 _HOUR = 3_600_000_000.0
 _ENTITY, _TEMPORAL = 5, 6
 _NAMES = {
     SEMANTIC: "semantic",
     CAUSED_BY: "causal",
+    CAUSES: "causal",
     SUPERSEDES: "supersedes",
     EVIDENCE: "evidence",
     _ENTITY: "entity",
@@ -112,10 +113,10 @@ def graph(snap: Snapshot, seeds: Hits, k: int, allowed: Bools, settings: RecallS
 
 
 def _gains(settings: RecallSettings) -> Floats:
-    """decay * mu by kind, float32[7]."""
-    mu = np.zeros(7, np.float32)
+    """decay * mu by kind, float32[8]."""
+    mu = np.zeros(8, np.float32)
     mu[[SEMANTIC, SUPERSEDES]] = settings.graph_semantic
-    mu[[CAUSED_BY, EVIDENCE]] = settings.graph_causal
+    mu[[CAUSED_BY, CAUSES, EVIDENCE]] = settings.graph_causal
     mu[_ENTITY], mu[_TEMPORAL] = settings.graph_entity, settings.graph_temporal
     return mu * np.float32(settings.graph_decay)
 
@@ -173,7 +174,7 @@ def _entity_steps(snap: Snapshot, fresh: list[tuple[int, int]], found: _Collecte
 
 
 def _time_steps(snap: Snapshot, frontier: Ints, found: _Collected, settings: RecallSettings) -> None:
-    """Steps to the neighbours in the thread: weight `max(0.3, 1 - hours / 24)`, none where they are days apart."""
+    """Steps to the neighbours in the thread: weight `exp(-hours / sigma)`, none where they are days apart."""
     columns = snap.columns
     targets = np.concatenate([step(columns.prev, frontier), step(columns.next, frontier)])
     sources = np.concatenate([frontier, frontier])[targets >= 0]
@@ -181,6 +182,8 @@ def _time_steps(snap: Snapshot, frontier: Ints, found: _Collected, settings: Rec
     here, other = spans(columns, sources)[0], spans(columns, targets)[0]
     unknown = (here == UNKNOWN) | (other == UNKNOWN)
     apart = np.abs(here.astype(np.float64) - other.astype(np.float64)) / _HOUR
-    weights = np.where(unknown, 0.3, np.maximum(0.3, 1.0 - apart / settings.graph_hours)).astype(np.float32)
+    # Where no time is known, they stand as far apart as linked units can.
+    hours = np.where(unknown, settings.graph_hours, apart)
+    weights = np.exp(-hours / settings.graph_sigma).astype(np.float32)
     near = unknown | (apart <= settings.graph_hours)
     found.add(sources[near], targets[near], np.full(int(near.sum()), _TEMPORAL, np.uint8), weights[near])

@@ -64,6 +64,8 @@ class RecallSettings:
     """Units the second hop spreads from, strongest first."""
     graph_hours: float = 24.0
     """Neighbours in a thread further apart than this are not linked in time."""
+    graph_sigma: float = 24.0
+    """Hours in which a link in time loses two thirds of its weight: `exp(-hours / sigma)`."""
 
     # Temporal arm.
     temporal_floor: float = 0.1

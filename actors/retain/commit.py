@@ -7,6 +7,7 @@ predecessor changed since the plan; nothing is applied then, and the caller plan
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import struct
 from typing import Any
 
@@ -178,6 +179,11 @@ def _write_document(
                 prev=prev,
                 predecessor=_uid(unit.predecessor, uids),
                 causes=tuple(uids[cause] for cause in unit.causes if cause in uids),
+                cause_weights=tuple(
+                    weight
+                    for cause, weight in itertools.zip_longest(unit.causes, unit.cause_weights, fillvalue=1.0)
+                    if cause in uids
+                ),
                 similar=(*stored_links, *((uids[other], weight) for other, weight in own_links if other in uids)),
                 undocumented=document.undocumented,
             )

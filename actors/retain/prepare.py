@@ -344,6 +344,8 @@ def _unit(
         token_ids=embedded.token_ids[index],
         predecessor=predecessor,
         causes=tuple(same_chunk[cause] for cause in fact.causes),
+        cause_weights=fact.cause_weights,
+        aliases=fact.aliases,
     )
 
 
