@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from recalld.actors.recall.arms import Hits
 from recalld.actors.recall.filters import OneThing, has_tag_filter, tags_pass
 from recalld.actors.recall.packing import cut_to_tokens, estimate_tokens
 from recalld.actors.recall.query import RecallQuery
 from recalld.actors.recall.settings import RecallSettings
-from recalld.actors.recall.snapshot import Snapshot
+from recalld.actors.recall.snapshot import Floats, Ints, Snapshot
 from recalld.actors.recall.stages import Stages
 from recalld.storage.bodies import Body
 from recalld.storage.isotime import iso
 from recalld.storage.records import NETWORK_NAMES, OBSERVATION, OPINION, UnitRecord
 
 _BATCH = 50
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_SHOWN_ARMS = ("semantic", "keyword")
 _NOT_RANKED = {"entities": None, "source_fact_ids": None, "scores": None}
 
 Names = dict[int, tuple[str, str]]
@@ -30,37 +32,45 @@ def results(query: RecallQuery, stages: Stages, names: Names, sources: dict[int,
 
     `sources` are the ids of the facts shown for an observation's uid.
     """
-    late = _late_scores(stages)
-    semantic, keyword = arm_scores(stages, "semantic"), arm_scores(stages, "keyword")
-    finals = stages.ranking.final[stages.selection.places].tolist()
+    uids = np.array([body.record.uid for body in stages.selection.bodies], np.int64)
+    finals = _numbers(stages.ranking.final[stages.selection.places])
+    semantic, keyword = (_numbers(_scores_of(uids, *stages.arms.get(arm, Hits.none()))) for arm in _SHOWN_ARMS)
+    late = _numbers(_late_scores(stages, uids))
     labels = {number: _json(name) for number, (_, name) in names.items()}
     out = []
-    for body, final in zip(stages.selection.bodies, finals, strict=True):
+    for place, body in enumerate(stages.selection.bodies):
         record = body.record
         shown = body.shown
         if shown is None:
             # What a recall cannot change: the rest goes behind it, in place of the closing brace.
             shown = body.shown = _json(as_result(record))[:-1]
-        uid = record.uid
         named = "null"
         if query.include_entities:
             named = f"[{','.join([labels[number] for number in record.entities if number in labels])}]"
-        shown_sources = _json(sources[uid]) if uid in sources else "null"
+        shown_sources = _json(sources[record.uid]) if record.uid in sources else "null"
         out.append(
-            f'{shown},"entities":{named},"source_fact_ids":{shown_sources},"scores":{{"final":{_number(final)},'
-            f'"reranker":null,"semantic":{_number(semantic.get(uid))},"keyword":{_number(keyword.get(uid))},'
-            f'"late":{_number(late.get(uid))}}}}}'
+            f'{shown},"entities":{named},"source_fact_ids":{shown_sources},"scores":{{"final":{finals[place]},'
+            f'"reranker":null,"semantic":{semantic[place]},"keyword":{keyword[place]},"late":{late[place]}}}}}'
         )
     return f"[{','.join(out)}]".encode()
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _numbers(values: Floats) -> list[str]:
+    """Scores as JSON, to six decimals; one that is not known or not finite is null."""
+    if len(values) == 0:
+        return []
+    rounded = np.round(values.astype(np.float64), 6)
+    rounded[~np.isfinite(rounded)] = np.nan
+    return _json(rounded.tolist())[1:-1].replace("NaN", "null").split(",")
 
 
-def _number(value: float | None) -> str:
-    """A score as JSON; what is not finite has no form there."""
-    return "null" if value is None or not math.isfinite(value) else repr(round(value, 6))
+def _scores_of(uids: Ints, found: Ints, scores: Floats) -> Floats:
+    """The score of each uid among what was found, NaN for one that was not."""
+    if len(found) == 0:
+        return np.full(len(uids), np.nan, np.float32)
+    order = np.argsort(found)
+    places = order[np.minimum(np.searchsorted(found, uids, sorter=order), len(found) - 1)]
+    return np.where(found[places] == uids, scores[places], np.float32(np.nan))
 
 
 def as_result(record: UnitRecord) -> dict[str, Any]:
@@ -84,23 +94,12 @@ def as_result(record: UnitRecord) -> dict[str, Any]:
     return result
 
 
-def arm_scores(stages: Stages, arm: str) -> dict[int, float]:
-    """uid -> the arm's own score, for what the arm found."""
-    hits = stages.arms.get(arm)
-    if hits is None:
-        return {}
-    return dict(zip(hits.uids.tolist(), hits.scores.tolist(), strict=True))
-
-
-def _late_scores(stages: Stages) -> dict[int, float]:
-    """uid -> late interaction score of the returned units that were scored."""
-    ranking, wanted = stages.ranking, [body.record.uid for body in stages.selection.bodies]
-    if ranking.features is None or not wanted:
-        return {}
-    places = np.minimum(np.searchsorted(ranking.scored, wanted), len(ranking.scored) - 1)
-    scores = ranking.features.maxsim[places].tolist()
-    there = (ranking.scored[places] == np.array(wanted)).tolist()
-    return {uid: score for uid, score, ok in zip(wanted, scores, there, strict=True) if ok}
+def _late_scores(stages: Stages, uids: Ints) -> Floats:
+    """Late interaction scores of the units that were scored."""
+    ranking = stages.ranking
+    if ranking.features is None:
+        return np.full(len(uids), np.nan, np.float32)
+    return _scores_of(uids, ranking.scored, ranking.features.maxsim)
 
 
 def entities(query: RecallQuery, names: Names) -> dict[str, Any] | None:
