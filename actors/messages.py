@@ -110,16 +110,67 @@ class StoredUnit:
     date: str
     mentioned_at: int | None = None
     retired: bool = False
+    behind: Any = None
+    """The `StoredUnit` of another document that it stands behind, because its own document mentions that one."""
+    behind_chunk: int = -1
+    """Index of the chunk of its own document with that mention."""
+    elsewhere: bool = False
+    """A follower in another thread: it joins nobody when the unit before it goes."""
+    moves: tuple[Any, ...] = ()
+    """Mentions that it can move to when its own place goes: `Move`s."""
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A further mention of a unit, and what it takes to embed it there. `before` is a uid, or a unit id when that moves.
+
+    `number` names the mention; `names` are those of its entities; `date` as in `StoredUnit`.
+    """
+
+    unit: str
+    number: int
+    document_id: str
+    chunk: int
+    text: str
+    context: str
+    names: tuple[str, ...]
+    date: str
+    before: Any = None
+    before_text: str = ""
+    parts: bool = False
+    """It becomes a unit of its own, under an id of its own, because its tags change and those of the others do not."""
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A `Move` with its vectors; `id` is the unit's own, or a new one where the mention parts from it."""
+
+    unit: str
+    number: int
+    id: str
+    terms: tuple[tuple[str, int], ...]
+    tokens: int
+    vectors: bytes
+    scales: bytes
+    token_vectors: bytes
+    token_ids: bytes
+    before: Any = None
 
 
 @message(1)
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk as stored; `digest` is "" when some of its units were erased, so that it matches no text."""
+    """A chunk as stored; `digest` is "" when some of its units were erased, so that it matches no text.
+
+    `shared`: it mentions units of other places, or others mention units of its.
+    """
 
     index: int
     digest: str
     units: tuple[Any, ...]
+    shared: bool = False
     extractor: str = ""
     """Which model read it how; "" for the rules."""
 
@@ -211,6 +262,10 @@ class CommitRetain:
     operation_id: str | None = None
     bank: int = 0
     """The bank's number as the plan saw it: a bank deleted since is not filled anew. 0: there was none."""
+    moves: tuple[Any, ...] = ()
+    """`Moved` units: what other documents mention of what goes here."""
+    audit_days: int = -1
+    """How long the bank keeps its audit log; -1 for ever."""
     usage: dict[str, Any] = field(default_factory=dict)
     """Tokens that model calls took for it, for the answer and the operation's result; empty without a model."""
 
@@ -316,10 +371,11 @@ class Follower:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class ErasePlan:
-    """Answer to `PlanErase`: the units as (uid lists are long) packed uint32, and their followers outside."""
+    """Answer to `PlanErase`: the units as (uid lists are long) packed uint32, their followers outside, and `moves`."""
 
     uids: bytes
     followers: tuple[Any, ...]
+    moves: tuple[Any, ...] = ()
 
 
 @message(1)
@@ -335,6 +391,8 @@ class CommitErase:
     embeddings: tuple[Any, ...]
     document_id: str | None = None
     network: int | None = None
+    moves: tuple[Any, ...] = ()
+    model: dict[str, Any] = field(default_factory=dict)
 
 
 # -- banks and reads: gateway -> shard -------------------------------------------------------------------------------
@@ -395,6 +453,7 @@ class PatchDocument:
     uids: bytes = b""
     embeddings: tuple[Any, ...] = ()
     seconds: float = 3600.0
+    moves: tuple[Any, ...] = ()
 
 
 # -- operations: gateway -> shard ------------------------------------------------------------------------------------
