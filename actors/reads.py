@@ -16,6 +16,7 @@ from recalld.actors.reads_entities import get_entity, list_entities, list_tags
 from recalld.actors.reads_ledger import call_stats, day_sums, known_readings, list_calls
 from recalld.actors.reads_memories import get_memory, list_memories
 from recalld.actors.reads_operations import find_operation, get_operation, list_operations, receipt
+from recalld.actors.reads_texts import stored_texts
 from recalld.storage.partition import Partition
 
 Params = dict[str, Any]
@@ -37,6 +38,7 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "get_operation": get_operation,
     "find_operation": find_operation,
     "receipt": receipt,
+    "stored_texts": stored_texts,
     "list_calls": list_calls,
     "call_stats": call_stats,
     "day_sums": day_sums,

@@ -155,6 +155,8 @@ def _standing(unit: UnitRecord) -> dict[str, Any]:
         "invalidation_reason": None,
         "invalidated_at": iso(unit.retired_at) if unit.state == INVALIDATED else None,
         "edited_at": None,
+        "trust": unit.trust,
+        "risks": list(unit.risks),
         "consolidated_at": None,
         "consolidation_failed_at": None,
     }

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recalld.actors.trust.instructions import SOURCE_LEVELS
+from recalld.actors.trust.redaction import POLICIES
 from recalld.daemon.settings_table import ALIAS_PREFIX, ENV_PREFIX, SETTINGS, Settings
 from recalld.storage.errors import BadRequest
 
@@ -112,6 +114,10 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     _int("retain_chunk_batch_size", 100, 1, 10_000, "retain_chunk_batch_size"),
     _int("retain_max_attachments_per_chunk", 8, 0, 1000),
     _flag("store_document_text", True, "store_document_text"),
+    BankSetting("redaction", "one of " + ", ".join(POLICIES), _one_of(*POLICIES), "off", "redaction"),
+    BankSetting(
+        "source_trust", "one of " + ", ".join(SOURCE_LEVELS), _one_of(*SOURCE_LEVELS), "normal", "source_trust"
+    ),
     BankSetting("entity_labels", "a list of objects", _tables),
     _flag("entities_allow_free_form"),
     # recall

@@ -25,6 +25,7 @@ from recalld.actors.runtime import ActorRef
 from recalld.daemon import archive, bank_profile, bank_settings
 from recalld.daemon.dispatch import Dispatcher, by_strategy, new_operations
 from recalld.daemon.wire.encoding import EncodedList
+from recalld.daemon.screening import Screening
 from recalld.daemon.wire.recall_input import RecallInput
 from recalld.storage.analysis import query_terms
 from recalld.storage.errors import (
@@ -84,6 +85,7 @@ class MemoryService:
         self._retained = 0
         self._date_failures = 0
         self._dispatcher = Dispatcher(settings, self.shards, worker, clock, self.retain_defaults)
+        self.screening = Screening(self._read, self.retain_defaults, home.path / "keys")
         self.url: str | None = None
 
     def start(self) -> None:
@@ -117,6 +119,7 @@ class MemoryService:
         if not items:
             await self._put(tenant, bank_id, create=True)
             return answer
+        items = await self.screening.items(tenant, bank_id, items)
         if asynchronous:
             ids = await self._submit(tenant, bank_id, items, operation_id)
             return {**answer, "operation_id": ids[0], "operation_ids": ids if len(ids) > 1 else None}
@@ -418,6 +421,8 @@ class MemoryService:
 
     async def patch_document(self, tenant: str, bank_id: str, document_id: str, fields: dict[str, Any]) -> Answer:
         tags = fields.get("tags")
+        if tags is not None:
+            tags = await self.screening.tags(tenant, bank_id, tags)
         request = messages.PatchDocument(
             tenant,
             bank_id,

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recalld.actors.recall.settings import RecallSettings
+from recalld.actors.trust.instructions import SOURCE_LEVELS
+from recalld.actors.trust.redaction import POLICIES
 
 T = TypeVar("T")
 
@@ -255,6 +257,15 @@ class Settings:
     )
     retain_wall_timeout: float = _row(
         3600.0, "Seconds one retain operation may take.", minimum=1, alias="RETAIN_WALL_TIMEOUT"
+    )
+    redaction: str = _row(
+        "off",
+        "Secrets and personal data: off, mark (counted and shown), redact (replaced before anything is stored) or block"
+        " (refused).",
+        choices=POLICIES,
+    )
+    source_trust: str = _row(
+        "normal", "How far the source of an item that does not say is trusted.", choices=SOURCE_LEVELS
     )
     store_document_text: bool = _row(
         True, "Keep source texts.", name="store_document_text", alias="STORE_DOCUMENT_TEXT"

@@ -5,7 +5,9 @@
     ├── Unprocessable                  422 unprocessable
     │   ├── ModelUnusable              422 model_unusable    (a model file that is named cannot be found or used)
     │   ├── ModelRefused               422 model_refused     (a language model said no; asking again does not help)
-    │   └── ModelOverflow              422 model_overflow    (too long for the model; split, then ask again)
+    │   ├── ModelOverflow              422 model_overflow    (too long for the model; split, then ask again)
+    │   ├── Redacted                   422 redacted          (a policy refuses what a text holds)
+    │   └── FileUnreadable             422 file_unreadable   (an upload cannot be turned into text)
     ├── Unauthorized                   401 unauthorized
     ├── Forbidden                      403 forbidden
     ├── NotFound                       404 not_found
@@ -20,6 +22,7 @@
     │   ├── ModelRateLimited           503 model_rate_limited (a model provider asks for patience)
     │   ├── ModelUnavailable           503 model_unavailable  (a model provider is down or out of reach)
     │   └── BudgetExhausted            429 budget_exhausted   (a cap on model calls, tokens or money is reached)
+    ├── TooLarge                       413 too_large
     ├── DeadlineExceeded               504 deadline
     ├── ClientClosed                   499 client_closed
     ├── DiskFull                       507 disk_full
@@ -199,6 +202,22 @@ class ModelAnswerUnusable(RecalldError):
 
     status, code = 502, "model_answer_unusable"
     retryable = True
+
+
+class Redacted(Unprocessable):
+    """The policy `block` refuses an item; the message names kinds and places, never what was found."""
+
+    code = "redacted"
+
+
+class FileUnreadable(Unprocessable):
+    """A file is of a kind nobody reads here, damaged, or takes more time or memory than it may."""
+
+    code = "file_unreadable"
+
+
+class TooLarge(RecalldError):
+    status, code = 413, "too_large"
 
 
 class DeadlineExceeded(RecalldError):

@@ -88,6 +88,8 @@ def as_result(record: UnitRecord) -> dict[str, Any]:
         "chunk_id": None if record.network == OBSERVATION else record.chunk_id,
         "tags": record.tags,
         "attachments": None,
+        "trust": record.trust,
+        "risks": record.risks,
     }
     if record.network == OPINION:
         result["confidence"] = record.confidence

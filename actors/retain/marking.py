@@ -42,3 +42,22 @@ def _around(item: RetainItem) -> tuple[str, ...]:
     entities = (entity.name for entity in item.entities)
     name = (str((item.file or {}).get("name", "")),)
     return (item.context, item.document_id or "", *item.tags, *item.metadata, *item.metadata.values(), *entities, *name)
+
+
+def note(row: dict[str, Any], item: RetainItem, facts: Sequence[NewFact]) -> None:
+    """Put into an item's receipt what became of it before it was read, and the risks its units carry."""
+    notes = dict(item.notes)
+    dropped = [*notes.pop("dropped", ()), *row.get("dropped", ())]
+    row.update(notes)
+    if dropped:
+        row["dropped"] = dropped
+    if risks := sorted({risk for new in facts for risk in new.fact.risks}):
+        row["risks"] = risks
+
+
+def skipped_row(item: RetainItem) -> dict[str, Any]:
+    """The receipt of an item of which nothing was left to read; its document stays as it is."""
+    row: dict[str, Any] = {"document_id": item.document_id, "unit_ids": [], "chunks": 0, "chunks_unchanged": 0}
+    note(row, item, ())
+    row["nothing_stored"] = "all of it was recalled before"
+    return row

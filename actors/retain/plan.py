@@ -17,6 +17,7 @@ from recalld.actors.messages import ChunkWrite, DocumentState, StoredChunk, Stor
 from recalld.actors.retain.chunking import chunk_text
 from recalld.actors.retain.extraction import Fact
 from recalld.actors.retain.items import RetainItem
+from recalld.actors.trust.instructions import same_source
 
 GLUE = "\n"
 TURN_GAP_US = 30 * 60 * 1_000_000
@@ -146,6 +147,8 @@ def lay_out(
         name = digest(text)
         same = stored.get(name)
         kept = same.pop(0) if same else None
+        if kept is not None and item.trust and not all(same_source(unit.trust, item.trust) for unit in kept.units):
+            kept = None
         retagged = kept is not None and any(_given(unit.tags, label_tags) != _tags(item.tags) for unit in kept.units)
         if kept is not None and retagged and any(tag.startswith(label_tags) for u in kept.units for tag in u.tags):
             kept, retagged = None, False

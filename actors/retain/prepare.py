@@ -26,10 +26,11 @@ from recalld.actors.messages import (
 from recalld.actors.retain import plan as planning
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Reading, extractor_for
 from recalld.actors.retain.items import RetainItem
-from recalld.actors.retain.marking import marked
+from recalld.actors.retain.marking import marked, note, skipped_row
 from recalld.actors.retain.model_labels import tag_keys
 from recalld.actors.retain.model_prompts import ReadingRules, reading_of, rules_of
 from recalld.actors.retain.plan import DocumentDraft, DraftChunk, NewFact, Place, day, text_of
+from recalld.actors.trust.instructions import NORMAL
 from recalld.storage.analysis import term_frequencies
 from recalld.storage.changes import Embedding
 from recalld.storage.errors import BadRequest, Unavailable
@@ -53,6 +54,8 @@ class Preparation:
     dropped: list[int] = field(default_factory=list)
     left_out: list[tuple[RetainItem, Dropped]] = field(default_factory=list)
     """What the extractor did not keep of an item, for its receipt."""
+    skipped: list[RetainItem] = field(default_factory=list)
+    """Items of which nothing was left to read when what was recalled before had been taken out."""
     model: str = ""
     """The language model that reads; "" for the rules."""
     readings: dict[str, Reading] = field(default_factory=dict)
@@ -82,7 +85,9 @@ class Wanted:
 def begin(job: RetainJob, new_id: Callable[[], str], model: str = "") -> Preparation:
     """The job's items as documents."""
     items = [RetainItem.from_plain(plain) for plain in job.items]
-    return Preparation(job, planning.group(items, _ids(new_id)), model=model)
+    left = [item for item in items if item.content.strip()]
+    skipped = [item for item in items if not item.content.strip()]
+    return Preparation(job, planning.group(left, _ids(new_id)), model=model, skipped=skipped)
 
 
 def _ids(new_id: Callable[[], str]) -> Iterator[str]:
@@ -292,6 +297,7 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
         documents.append(_document(draft, state, places, facts, preparation.config))
         texts = {place.unit.id: at[id(place)] for place in places if isinstance(place.unit, NewFact)}
         receipt += _receipt(draft, facts, job, texts, embedded, preparation.left_out)
+    receipt += [skipped_row(item) for item in preparation.skipped]
     return CommitRetain(
         tenant=job.tenant,
         bank_id=job.bank_id,
@@ -370,6 +376,10 @@ def _document(
         params["observation_scopes"] = last.observation_scopes
     if last.strategy:
         params["strategy"] = last.strategy
+    if last.file is not None and last.file.get("key"):
+        params["file"] = last.file
+    if last.trust not in (None, NORMAL):
+        params["trust"] = last.trust
     return DocumentWrite(
         document_id=draft.document_id,
         revision=state.revision,
@@ -415,6 +425,7 @@ def _receipt(
         reasons = dropped_by_reason(one for owner, one in left_out if owner is item)
         if reasons:
             row["dropped"] = reasons
+        note(row, item, own)
         if not own and not kept:
             row["nothing_stored"] = "no fact was found in the text"
         rows.append(row)

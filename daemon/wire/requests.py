@@ -70,6 +70,8 @@ class MemoryItem(RequestModel):
     observation_scopes: ObservationScopes | None = None
     strategy: str | None = None
     update_mode: Literal["replace", "append"] | None = None
+    # beyond the contract
+    trust: Literal["trusted", "normal", "untrusted"] | None = None
 
     @field_validator("content")
     @classmethod
