@@ -1,4 +1,4 @@
-"""The Worker: hosts the roles that turn text into units. Today the extractor and the eraser.
+"""The Worker: hosts the roles that turn text into units. Today the extractor, what it may ask, and the eraser.
 
 Retains batch by themselves: what arrives while every lane is busy forms the next batch, and a batch's commits go to
 their shard together, so that they share a flush. A lone request waits for nobody, and no small one for a big one.
@@ -10,24 +10,29 @@ import asyncio
 import dataclasses
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from recalld.actors.directory import Shards
 from recalld.actors.encoder_client import EncoderClient
 from recalld.actors.encoder_messages import EmbeddedTexts
+from recalld.actors.extraction_desk import ExtractionDesk
 from recalld.actors.hosting import log_unexpected
 from recalld.actors.messages import (
+    AskModel,
     CommitErase,
     CommitRetain,
     CommitRetains,
+    DryRunJob,
     EraseJob,
     ErasePlan,
     PatchDocument,
     PlanErase,
     RetainJob,
 )
+from recalld.actors.model_stage import ModelStage
 from recalld.actors.retain import prepare
+from recalld.actors.retain.extraction import MODEL, Reading
 from recalld.actors.retain.prepare import Preparation
 from recalld.storage.changes import Embedding
 from recalld.storage.errors import NotFound, RecalldError, Superseded, Unavailable
@@ -41,7 +46,7 @@ COMMIT_PATIENCE = 10.0
 """Seconds a lane waits for a commit before it takes the next batch; the commit itself has its jobs' time."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Waiting:
     """A job in line; `size` is the characters of its texts, `documents` are those it names.
 
@@ -54,12 +59,26 @@ class _Waiting:
     documents: frozenset[tuple[str, str, str]]
     end: float
     attempts: int = 0
+    model: str = ""
+    ready: bool = True
+    """What a language model must read of it is read."""
+    readings: dict[str, Reading] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
+    reading: asyncio.Task[None] | None = None
 
 
 class Worker:
     """Carries retains from items to committed units, and erases from a wish to a committed change."""
 
-    def __init__(self, shards: Shards, encoder: Callable[[], Any], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        shards: Shards,
+        encoder: Callable[[], Any],
+        new_id: Callable[[], str],
+        stage: ModelStage | None = None,
+    ) -> None:
+        self._stage = stage
+        self._desk = ExtractionDesk(shards, stage)
         self._shards = shards
         self._find_encoder = encoder
         self._new_id = new_id
@@ -79,7 +98,8 @@ class Worker:
 
     async def stop(self) -> None:
         self._stopping = True
-        tasks = [*self._lanes, *self._commits]
+        readings = [waiting.reading for waiting in self._waiting if waiting.reading is not None]
+        tasks = [*self._lanes, *self._commits, *readings]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -92,6 +112,8 @@ class Worker:
                 return await self._erase(message)
             case PatchDocument():
                 return await self._patch(message)
+            case DryRunJob() | AskModel():
+                return await self._desk.handle(message)
         raise RecalldError(f"A worker does not understand {type(message).__name__}.")
 
     # -- retain ----------------------------------------------------------------------------------------------------
@@ -102,9 +124,42 @@ class Worker:
         documents = frozenset((job.tenant, job.bank_id, name) for name in named if name is not None)
         loop = asyncio.get_running_loop()
         waiting = _Waiting(job, loop.create_future(), size, documents, loop.time() + job.seconds)
+        if job.provider == MODEL and self._stage is not None:
+            waiting.model, waiting.ready = self._stage.model, False
         self._waiting.append(waiting)
         self._arrived.set()
+        self._begin_readings()
         return await waiting.answer
+
+    def _begin_readings(self) -> None:
+        """Let the model read for every job that has none before it on one of its documents."""
+        taken = set(self._in_hand)
+        for waiting in self._waiting:
+            if waiting.answer.done():
+                continue
+            free = waiting.documents.isdisjoint(taken)
+            if free and not waiting.ready and waiting.reading is None:
+                waiting.reading = asyncio.create_task(self._read(waiting), name="a model reads")
+                waiting.answer.add_done_callback(lambda _, task=waiting.reading: task.cancel())  # type: ignore[misc]
+            taken |= waiting.documents
+
+    async def _read(self, waiting: _Waiting) -> None:
+        assert self._stage is not None
+        job = waiting.job
+        try:
+            preparation = prepare.begin(job, self._new_id, waiting.model)
+            plan = await self._shards.call(job.tenant, job.bank_id, prepare.plan_request(preparation))
+            usage = await self._stage.read(preparation, plan, waiting.readings)
+            for name, count in usage.items():
+                waiting.usage[name] = waiting.usage.get(name, 0) + count
+            waiting.ready = True
+        except Exception as error:
+            self._waiting.remove(waiting)
+            self._fail(waiting, error)
+        finally:
+            waiting.reading = None
+            self._arrived.set()
+            self._begin_readings()
 
     async def _lane(self, big: bool) -> None:
         """Batch after batch. Only one lane takes big jobs, so that small ones always find another free."""
@@ -138,12 +193,14 @@ class Worker:
             if waiting.answer.done():
                 continue
             free = waiting.documents.isdisjoint(self._in_hand) and waiting.documents.isdisjoint(blocked)
+            free = free and waiting.ready
             if not free or (waiting.size > BIG_JOB_CHARACTERS and not big):
                 blocked |= waiting.documents
                 left.append(waiting)
                 continue
             try:
-                preparation = prepare.begin(waiting.job, self._new_id)
+                preparation = prepare.begin(waiting.job, self._new_id, waiting.model)
+                preparation.readings, preparation.usage = waiting.readings, waiting.usage
             except Exception as error:
                 self._fail(waiting, error)
                 continue
@@ -159,7 +216,10 @@ class Worker:
         planned = await asyncio.gather(*(self._plan(preparation) for _, preparation in batch), return_exceptions=True)
         going: list[tuple[_Waiting, Preparation]] = []
         for (waiting, preparation), outcome in zip(batch, planned, strict=True):
-            if isinstance(outcome, BaseException):
+            if isinstance(outcome, prepare.Unread):
+                self._let_go(preparation)
+                self._again(waiting, ready=False)
+            elif isinstance(outcome, BaseException):
                 self._let_go(preparation)
                 self._fail(waiting, outcome)
             else:
@@ -217,19 +277,28 @@ class Worker:
         for (waiting, preparation, _), answer in zip(entries, answers, strict=True):
             self._let_go(preparation)
             if isinstance(answer, Superseded) and waiting.attempts < ATTEMPTS:
-                waiting.attempts += 1
-                # Where it stood: a younger version of its document may be in line.
-                self._waiting.appendleft(waiting)
-                self._arrived.set()
+                self._again(waiting)
             elif isinstance(answer, BaseException):
                 self._fail(waiting, answer)
             elif not waiting.answer.done():
                 waiting.answer.set_result(answer)
 
+    def _again(self, waiting: _Waiting, ready: bool = True) -> None:
+        """Back to where it stood: a younger version of its document may be in line."""
+        waiting.attempts += 1
+        if waiting.attempts > 2 * ATTEMPTS:
+            self._fail(waiting, Superseded("The document changes faster than it can be read; try again."))
+            return
+        waiting.ready = ready
+        self._waiting.appendleft(waiting)
+        self._arrived.set()
+        self._begin_readings()
+
     def _let_go(self, preparation: Preparation) -> None:
         self._in_hand -= preparation.documents
         if self._waiting:
             self._arrived.set()
+            self._begin_readings()
 
     def _fail(self, waiting: _Waiting, error: BaseException) -> None:
         if not isinstance(error, RecalldError):

@@ -16,6 +16,8 @@ from recalld.storage.records import WORLD, EntityMention
 
 MODES = ("concise", "verbose", "custom", "verbatim", "chunks")
 PROVIDERS = ("local", "none")
+MODEL = "model"
+"""Not among them: a language model reads before this seam is reached, and modes that need none fall back to rules."""
 
 
 @dataclass(frozen=True, slots=True)

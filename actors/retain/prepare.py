@@ -112,8 +112,11 @@ def _tag_sets(draft: DocumentDraft) -> tuple[tuple[str, ...], ...]:
 
 
 def _anchor(item: RetainItem, job: RetainJob) -> int:
-    if item.timestamp is not None:
-        return item.timestamp
+    return _now(job) if item.timestamp is None else item.timestamp
+
+
+def _now(job: RetainJob) -> int:
+    """The time of items that give none."""
     return job.now if job.anchor is None else job.anchor
 
 
@@ -124,7 +127,7 @@ def wanted(preparation: Preparation, plan: RetainPlan) -> list[Wanted]:
         _, rules = _lay_out(preparation, plan, draft, state)
         for chunk in draft.chunks:
             if rules is not None and chunk.kept is None and chunk.reading not in found:
-                read = _input(preparation.job, rules.mode, chunk.text, chunk.item)
+                read = input_of(chunk.item, chunk.text, rules.mode, _now(preparation.job))
                 found[chunk.reading] = Wanted(chunk.reading, read, rules, draft.document_id)
     return list(found.values())
 
@@ -158,7 +161,7 @@ def _lay_out(
 
 
 def _reading(job: RetainJob, rules: ReadingRules, chunk: DraftChunk) -> str:
-    return reading_of(_input(job, rules.mode, chunk.text, chunk.item), rules, chunk.item.anchor_missing)
+    return reading_of(input_of(chunk.item, chunk.text, rules.mode, _now(job)), rules, chunk.item.anchor_missing)
 
 
 def extract(
@@ -227,7 +230,7 @@ def _read_chunk(
         reading = held
     else:
         provider = "local" if preparation.model else job.provider
-        reading = extractor_for(provider, mode).read(_input(job, mode, chunk.text, item))
+        reading = extractor_for(provider, mode).read(input_of(item, chunk.text, mode, _now(job)))
     found = list(reading.facts)
     if not item.resolve_entities:
         found = [replace(f, entities=tuple(replace(entity, exact=True) for entity in f.entities)) for f in found]
@@ -236,13 +239,14 @@ def _read_chunk(
     return [NewFact(new_id(), fact, item, index, (*item.tags, *fact.tags)) for fact in found], reading.dropped
 
 
-def _input(job: RetainJob, mode: str, text: str, item: RetainItem) -> ExtractionInput:
+def input_of(item: RetainItem, text: str, mode: str, now: int) -> ExtractionInput:
+    """A chunk of an item as an extractor gets it; `now` (µs) is the time of an item that gives none."""
     exact = not item.resolve_entities
     return ExtractionInput(
         text=text,
         context=item.context,
         speaker_hint=item.metadata.get("speaker", ""),
-        mentioned_at=_anchor(item, job),
+        mentioned_at=now if item.timestamp is None else item.timestamp,
         utc_offset_minutes=item.utc_offset_minutes,
         mode=mode,
         extra_entities=tuple(EntityMention(entity.name, entity.kind, exact) for entity in item.entities),
