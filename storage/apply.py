@@ -79,7 +79,7 @@ class Applier(ClaimChanges, RecordChanges):
         self._numbers: dict[str, int] = {}
         self._live = list(self._counters.live)
         self._links: dict[str, int] = dict(self._counters.edges)
-        self._names = Names(txn, bank, self.allocate, new_id, self.delta)
+        self.names = self._names = Names(txn, bank, self.allocate, new_id, self.delta)
         self._documents = 0
         self._erased = False
 

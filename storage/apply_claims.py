@@ -6,12 +6,21 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable
 
-from recalld.storage import codec, keys, mentions
-from recalld.storage.changes import Delta, End, MentionsAdded, MentionsMoved, MentionsRemoved, UnitsEnded, UnitsRestored
+from recalld.storage import codec, edges, keys, mentions
+from recalld.storage.changes import (
+    Delta,
+    End,
+    MentionsAdded,
+    MentionsMoved,
+    MentionsRemoved,
+    UnitsEnded,
+    UnitsLinked,
+    UnitsRestored,
+)
 from recalld.storage.columns import COLUMN_ROWS, LIVE, SUPERSEDED_ROW, ColumnRow
 from recalld.storage.environment import WriteTxn
 from recalld.storage.names import Names, folded
-from recalld.storage.records import NEVER, SUPERSEDED, UNKNOWN, VALID, MentionRecord, UnitRecord
+from recalld.storage.records import NEVER, SUPERSEDED, SUPERSEDES, UNKNOWN, VALID, MentionRecord, UnitRecord
 
 PROOF_MAX = 65_535
 
@@ -26,7 +35,9 @@ class ClaimChanges:
     _live: list[int]
     unit: Callable[[int], UnitRecord | None]
     _column: Callable[[int], ColumnRow]
-    _put_unit: Callable[[UnitRecord], None]
+    _put_unit: Callable[..., None]
+    _link: Callable[..., None]
+    _count_links: Callable[[dict[str, int], dict[str, int]], None]
 
     # -- reads that commits need -----------------------------------------------------------------------------------
 
@@ -141,9 +152,30 @@ class ClaimChanges:
             superseded = [bool(ColumnRow.unpack(row).flags & SUPERSEDED_ROW) for row in rows.values()]
             self.delta.add("end_units", list(rows), change.at, superseded, untils)
 
+    def _link_stored(self, change: UnitsLinked) -> None:
+        links: dict[int, edges.Edges] = {}
+        weights = [weight for _, weight in change.others]
+        self._link(links, change.uid, [other for other, _ in change.others], change.kind, weights)
+        for uid, value in links.items():
+            self.txn.put(keys.number(self.bank, keys.EDGES, uid), edges.encode(value))
+
+    def _part(self, record: UnitRecord) -> None:
+        """The unit is no longer superseded: the row that says so goes, and the link."""
+        if not record.superseded_by:
+            return
+        self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
+        by = self.uid_of(record.superseded_by)
+        for uid, other in () if by is None else ((record.uid, by), (by, record.uid)):
+            key = keys.number(self.bank, keys.EDGES, uid)
+            value = self.txn.get(key)
+            if value is not None:
+                held = edges.decode(value)
+                kept = edges.without_kind(held, other, SUPERSEDES)
+                self._count_links(edges.count_kinds(held), edges.count_kinds(kept))
+                self.txn.put(key, edges.encode(kept))
+
     def _ended(self, record: UnitRecord, end: End, at: int) -> UnitRecord:
-        if record.superseded_by:
-            self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
+        self._part(record)
         if end.by:
             self.txn.put(keys.ended_by(self.bank, end.by, record.id), record.id.encode())
         return dataclasses.replace(
@@ -153,8 +185,7 @@ class ClaimChanges:
     def _replaced(self, record: UnitRecord, row: ColumnRow) -> ColumnRow:
         """A unit that was superseded or invalidated leaves its document's text as well; its new columns."""
         self._drop_claims(record)
-        if record.superseded_by:
-            self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
+        self._part(record)
         self._put_unit(dataclasses.replace(record, state=VALID, superseded_by="", reason="", chunk_id=None))
         return row._replace(flags=row.flags & ~SUPERSEDED_ROW)
 
@@ -165,8 +196,7 @@ class ClaimChanges:
             record, row = self.unit(uid), self._column(uid)
             if record is None or row.flags & LIVE or not record.stands:
                 continue
-            if record.superseded_by:
-                self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
+            self._part(record)
             self._put_unit(
                 dataclasses.replace(
                     record, retired_at=None, state=VALID, reason="", superseded_by="", updated_at=change.at
