@@ -83,6 +83,10 @@ class LlmRequest:
     tools: tuple[Tool, ...] = ()
     tool_choice: str = "auto"
 
+    def __post_init__(self) -> None:
+        if self.schema is not None and self.tools:
+            raise ValueError("A request has a schema or tools, not both.")
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

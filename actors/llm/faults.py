@@ -58,7 +58,7 @@ class Judgement:
 
 
 _OVERFLOW = re.compile(
-    r"context.?length|context.?window|context.?size|context.?limit|exceed_context_size|maximum context|prompt is too long|"
+    r"context.?(length|window|size|limit)|exceed_context_size|maximum context|prompt is too long|"
     r"input is too long|input token count|too many (input )?tokens|request_too_large|reduce the length|"
     r"number of input tokens|longer than the model|exceeds? the (maximum|available) (context|number of tokens)",
     re.IGNORECASE,
@@ -139,11 +139,11 @@ def _parameter(fault: Fault, words: str, max_tokens: int | None) -> Judgement | 
     return None
 
 
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds a response asks to be left alone: `retry-after-ms`, `Retry-After` in seconds or as an HTTP date.
 
-    A date is measured from the response's own `Date`, so that clocks that differ do no harm; without one from `now`,
-    seconds since the epoch. None when nothing readable is said. Header names are taken in any case.
+    A date is measured from the response's own `Date`, so that clocks that differ do no harm. None when nothing readable
+    is said. Header names are taken in any case.
     """
     told = {key.lower(): value.strip() for key, value in headers.items()}
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -153,11 +153,8 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
             except ValueError:
                 continue
             return seconds if math.isfinite(seconds) and seconds >= 0 else None
-    until = _http_date(told.get("retry-after", ""))
-    if until is None:
-        return None
-    since = _http_date(told.get("date", ""))
-    return max(0.0, until - (now if since is None else since))
+    until, since = _http_date(told.get("retry-after", "")), _http_date(told.get("date", ""))
+    return None if until is None or since is None else max(0.0, until - since)
 
 
 def _http_date(text: str) -> float | None:
@@ -167,14 +164,14 @@ def _http_date(text: str) -> float | None:
         return None
 
 
-def from_body(status: int, body: Any, headers: Mapping[str, str], now: float) -> Fault:
+def from_body(status: int, body: Any, headers: Mapping[str, str]) -> Fault:
     """The fault in an error response of any of the APIs; `body` is its decoded JSON, or its text."""
     error: Any = body
     if isinstance(body, list) and body:
         error = body[0]
     if isinstance(error, Mapping):
         error = error.get("error", error.get("detail", error))
-    wait = retry_after(headers, now)
+    wait = retry_after(headers)
     if isinstance(error, Mapping):
         words = [error.get(key) for key in ("code", "type", "status")]
         code = " ".join(dict.fromkeys(str(one) for one in words if isinstance(one, str) and one))

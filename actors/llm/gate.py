@@ -149,12 +149,14 @@ class Gate:
             await self.sleep(left + self.chance() * min(1.0, left / 4))
 
     @contextlib.asynccontextmanager
-    async def attempt(self, endpoint: Endpoint, operation: str, until: float) -> AsyncIterator[bool]:
+    async def attempt(
+        self, endpoint: Endpoint, operation: str, until: float, longest_pause: float
+    ) -> AsyncIterator[bool]:
         """Hold a permit for one attempt; gives whether it is a probe. Raises what `check` and `Permits.one` raise."""
         if endpoint.down and (left := endpoint.open_until - self.monotonic()) > 0:
             raise endpoint.unavailable(left)
         while True:
-            await self.wait_pause(endpoint, until)
+            await self.wait_pause(endpoint, min(until, self.monotonic() + longest_pause))
             async with self.permits.one(operation, until - self.monotonic()):
                 # While this call stood in line another may have been told to pause, or found nobody there.
                 if endpoint.pause_left() > 0:
@@ -165,4 +167,4 @@ class Gate:
                 finally:
                     if probe:
                         endpoint.probing = False
-                return
+            return

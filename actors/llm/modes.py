@@ -87,30 +87,38 @@ def with_schema(messages: Sequence[Message], schema: Schema) -> tuple[Message, .
     return (system(asked), *messages)
 
 
-def closed(schema: Schema) -> Schema:
-    """The schema as strict modes want it: every object closed, every property required, the optional ones nullable."""
-    changed = dict(schema)
+def closed(schema: Schema, *, require_all: bool = True, without: frozenset[str] = frozenset()) -> Schema:
+    """The schema as strict modes want it: every object closed, and without the keywords in `without`.
+
+    With `require_all` every property is required, and the optional ones may be null.
+    """
+
+    def inside(part: Schema) -> Schema:
+        return closed(part, require_all=require_all, without=without)
+
+    changed = {key: value for key, value in schema.items() if key not in without}
     if isinstance(schema.get("properties"), dict):
         required = set(schema.get("required", ()))
         changed["properties"] = {
-            name: closed(part) if name in required else _nullable(closed(part))
+            name: inside(part) if name in required or not require_all else _nullable(inside(part))
             for name, part in schema["properties"].items()
         }
-        changed["required"] = list(schema["properties"])
+        if require_all:
+            changed["required"] = list(schema["properties"])
         changed["additionalProperties"] = False
     if isinstance(schema.get("items"), dict):
-        changed["items"] = closed(schema["items"])
+        changed["items"] = inside(schema["items"])
     for name in ("anyOf", "oneOf"):
         if isinstance(schema.get(name), list):
-            changed[name] = [closed(one) for one in schema[name]]
+            changed[name] = [inside(one) for one in schema[name]]
     if isinstance(schema.get("$defs"), dict):
-        changed["$defs"] = {name: closed(part) for name, part in schema["$defs"].items()}
+        changed["$defs"] = {name: inside(part) for name, part in schema["$defs"].items()}
     return changed
 
 
 def _nullable(schema: Schema) -> Schema:
     declared = schema.get("type")
-    if "enum" in schema or "const" in schema or "$ref" in schema or "anyOf" in schema or "oneOf" in schema:
+    if any(key in schema for key in ("enum", "const", "$ref", "anyOf", "oneOf")):
         return {"anyOf": [schema, {"type": "null"}]}
     if isinstance(declared, str) and declared != "null":
         return {**schema, "type": [declared, "null"]}
