@@ -51,7 +51,8 @@ def locomo(
     form: Annotated[
         str,
         typer.Option(
-            help="document: a session in one call; single: a turn a call, no document; append: a turn appended."
+            help="document: a session in one call; single: a turn a call, no document; append: a turn appended;"
+            " session: a session as one text."
         ),
     ] = "document",
     split: Annotated[
@@ -64,8 +65,13 @@ def locomo(
         float,
         typer.Option(min=0, help="Minutes between the turns of a session; 0 gives all of them the session's own time."),
     ] = 0.0,
+    extraction: Annotated[
+        str,
+        typer.Option(help="Extraction mode, default (what the settings say), or both: that beside verbatim turns."),
+    ] = "both",
     baselines: Annotated[bool, typer.Option(help="Also rank by BM25, by cosine and by their fusion.")] = True,
     questions: Annotated[int, typer.Option(min=0, help="Questions asked of each conversation; 0 asks all.")] = 0,
+    conversations: Annotated[int, typer.Option(min=0, help="Only the first conversations; 0 takes all.")] = 0,
     budget: Annotated[str, typer.Option(help="Budget of each recall: low, mid or high.")] = "mid",
     runtime: RuntimeOption = "inline",
     setting: SettingOption = None,
@@ -81,8 +87,12 @@ def locomo(
 
       recalld bench locomo locomo10.json --split held
     """
-    if form not in ("document", "single", "append"):
-        raise CommandError("--form is document, single or append.", USAGE)
+    if form not in ("document", "single", "append", "session"):
+        raise CommandError("--form is document, single, append or session.", USAGE)
+    if extraction not in ("default", "both", "concise", "verbose", "custom", "verbatim", "chunks"):
+        raise CommandError("--extraction is default, both or an extraction mode.", USAGE)
+    if url is not None and extraction not in ("default", "both"):
+        raise CommandError("--extraction needs a daemon of its own: leave --url out.", USAGE)
     if date_suffix not in ("on", "off", "both", "default"):
         raise CommandError("--date-suffix is on, off, both or default.", USAGE)
     if split not in ("tune", "held", "all"):
@@ -93,7 +103,21 @@ def locomo(
     from recalld.daemon.bench.report import show
 
     settings = checked_settings(runtime, setting)
-    plan = measure.Plan(file, form, split, baselines, questions, budget, settings, url, minutes_apart, date_suffix)
+    plan = measure.Plan(
+        file,
+        form,
+        split,
+        baselines,
+        questions,
+        budget,
+        settings,
+        url,
+        minutes_apart,
+        date_suffix,
+        # The modes of a daemon given by URL are its own affair.
+        "default" if url is not None else extraction,
+        conversations,
+    )
     show(asyncio.run(measure.run(plan)), as_json)
 
 

@@ -10,6 +10,7 @@ import pytest
 from recalld.daemon.bench import data, locomo, score, synthetic, texts
 from recalld.daemon.bench.baselines import Bm25, fuse
 from recalld.daemon.bench.scale import engine
+from recalld.daemon.bench.turns import TurnFinder
 from recalld.daemon.commands.common import CommandError
 
 
@@ -77,10 +78,39 @@ def test_both_variants_stand_side_by_side() -> None:
     assert all(settings["runtime"] == "inline" for settings in variants.values())
     asked = [score.Asked("temporal", ("a",), ("a",), {})]
     outcomes = {name: locomo.Outcome(asked=asked, items=4, retain_seconds=2.0) for name in variants}
-    made = locomo.report(plan, outcomes, {"BM25": asked}, 1)
+    made = locomo.report(plan, outcomes, {"BM25": asked}, [data.Conversation("s", (), ())], 0)
     assert list(made.data["quality"]) == [*variants, "BM25"]
     assert [row[0] for row in made.tables[0][2]] == [*variants, "BM25"]
     assert made.data["speed"][next(iter(variants))]["retain_items_per_second"] == 2.0
+
+
+def test_extraction_stands_beside_the_turns_as_they_are() -> None:
+    plan = locomo.Plan(Path("x"), "session", "all", False, 0, "mid", {}, None, extraction="both")
+    assert plan.variants() == {"recalld": {}, "recalld, verbatim": {"retain.extraction_mode": "verbatim"}}
+    outcomes = {
+        "recalld": locomo.Outcome([score.Asked("temporal", ("a",), ("a",), {})], texts=["b"], tokens=1),
+        "recalld, verbatim": locomo.Outcome([score.Asked("temporal", ("a",), ("b",), {})], texts=["a", "b"], tokens=3),
+    }
+    made = locomo.report(plan, outcomes, {}, [data.Conversation("s", (), ())], 3)
+    assert made.data["size"]["recalld"] == {"units": 1, "tokens": 1}
+    assert made.data["size"]["turns"]["tokens"] == 3
+    assert made.data["quality"]["recalld"]["all"]["@1"] == 1
+    assert made.data["quality"]["recalld, verbatim"]["all"]["@1"] == 0
+
+
+def test_a_unit_is_traced_to_the_turns_whose_words_it_holds() -> None:
+    turns = [
+        data.Turn("D1:1", "Ana: Where did you buy that red kayak?", "s1", None),
+        data.Turn("D1:2", "Ben: In Lyon, at the spring market.", "s1", None),
+        data.Turn("D1:3", "Ana: My sister paints houses.", "s1", None),
+        data.Turn("D2:1", "Ana: My sister paints houses in Lyon.", "s2", None),
+    ]
+    finder = TurnFinder(turns)
+    assert finder.find("s1", "Ana's sister paints houses.") == ("D1:3",)
+    exchange = "Ana: Where did you buy that red kayak?\nBen: In Lyon, at the spring market."
+    assert set(finder.find("s1", exchange)) == {"D1:1", "D1:2"}
+    assert finder.find("s1", "zeppelin") == ()
+    assert finder.find("s9", exchange) == ()
 
 
 def test_spaced_turns_stay_in_order_and_in_their_session(tmp_path: Path) -> None:
