@@ -27,13 +27,14 @@ Anything outside the years 1000 to 2999 is nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from dataclasses import replace
+from datetime import timedelta
+from typing import Final
 
 from recalld.actors import dateranges as r
+from recalld.actors import datespoken
 from recalld.actors.dateranges import DAY, MAX_YEAR, MIN_YEAR, Anchor, Range
+from recalld.actors.daterules import RULES, Found, Match, Reader, Reading, Yearless, rule
 from recalld.actors.datewords import (
     ANY_WEEKDAY,
     DAY_NUMBER,
@@ -58,58 +59,18 @@ from recalld.actors.datewords import (
     step_of,
 )
 
-Match = re.Match[str]
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One expression: its span in the text and its range. `redo(year)` re-reads a date that named no year."""
-
-    start: int
-    end: int
-    low: datetime
-    high: datetime
-    redo: Callable[[int], Range] | None = None
-    weak: bool = False  # a number that only looks like a year
-
-    @property
-    def range(self) -> Range:
-        return self.low, self.high
-
-
-class Yearless(NamedTuple):
-    """A range whose words named no year, and how to read them in a given one."""
-
-    span: Range
-    redo: Callable[[int], Range]
-
-
-Reading = Range | Yearless | None
-Reader = Callable[[Match, Anchor], Reading]
-_RULES: Final[list[tuple[re.Pattern[str], Reader]]] = []
-
-
-def _rule(pattern: str) -> Callable[[Reader], Reader]:
-    """Registers a reader; earlier rules win where spans overlap."""
-
-    def keep(reader: Reader) -> Reader:
-        _RULES.append((re.compile(pattern, re.IGNORECASE), reader))
-        return reader
-
-    return keep
-
-
-@_rule(r"\b(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?:(?=[T ]\d\d:)|\b)")
+@rule(r"\b(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?:(?=[T ]\d\d:)|\b)")
 def _iso_day(m: Match, a: Anchor) -> Range:
     return r.day_range(r.date(int(m["y"]), int(m["m"]), int(m["d"])))
 
 
-@_rule(r"\b(?P<y>[12]\d{3})-(?P<m>0[1-9]|1[0-2])\b(?!-\d)")
+@rule(r"\b(?P<y>[12]\d{3})-(?P<m>0[1-9]|1[0-2])\b(?!-\d)")
 def _iso_month(m: Match, a: Anchor) -> Range:
     return r.month_range(int(m["y"]), int(m["m"]))
 
 
-@_rule(r"\b(?P<a>\d{1,2})(?P<sep>[/.])(?P<b>\d{1,2})(?P=sep)(?P<y>[12]\d{3})\b")
+@rule(r"\b(?P<a>\d{1,2})(?P<sep>[/.])(?P<b>\d{1,2})(?P=sep)(?P<y>[12]\d{3})\b")
 def _numeric(m: Match, a: Anchor) -> Range:
     # Slashes are month first, as in American English, unless that cannot be; dots are day first, as everywhere else.
     first, second = int(m["a"]), int(m["b"])
@@ -128,7 +89,7 @@ def _days(a: Anchor, month: str, first: str, last: str | None, year: str | None)
     return Yearless((r.yearless_day(a, number, low)[0], r.yearless_day(a, number, high)[1]), read)
 
 
-@_rule(
+@rule(
     rf"\b(?:the\s+)?week of\s+(?:the\s+)?(?:(?P<d>{DAY_NUMBER})\s+(?:of\s+)?(?P<m>{MONTH})|(?P<n>{MONTH})\s+"
     rf"(?P<e>{DAY_NUMBER}))\b(?:,?\s+(?P<y>{YEAR}))?"
 )
@@ -141,24 +102,24 @@ def _week_of(m: Match, a: Anchor) -> Reading:
     return read(int(m["y"])) if m["y"] else Yearless(r.week_range(r.yearless_day(a, number, day)[0]), read)
 
 
-@_rule(
-    rf"\b(?:{WEEKDAY},?\s+)?(?:the\s+)?(?P<d>{DAY_NUMBER})(?:\s*(?:-|–|to|and)\s*(?P<e>{DAY_NUMBER}))?\.?"
-    rf"(?:\s+of)?\s+(?P<m>{MONTH})\b\.?"
-    rf"(?:,?\s+(?P<y>{YEAR}))?"
+@rule(
+    rf"\b(?:{ANY_WEEKDAY}\.?,?\s+)?(?:the\s+)?(?P<d>{DAY_NUMBER})(?:\s*(?:-|–|to|and)\s*(?P<e>{DAY_NUMBER}))?\.?"
+    rf"(?:\s+of)?[\s-]+(?P<m>{MONTH})\b\.?(?:,?[\s-]+(?P<y>{YEAR}))?"
 )
 def _day_month(m: Match, a: Anchor) -> Reading:
     return _days(a, m["m"], m["d"], m["e"], m["y"])
 
 
-@_rule(
-    rf"\b(?:{WEEKDAY},?\s+)?(?P<m>{MONTH})\.?\s+(?:the\s+)?(?P<d>{DAY_NUMBER})(?![\d:%]|\s*(?:am|pm|o'clock)\b)"
+@rule(
+    rf"\b(?:{ANY_WEEKDAY}\.?,?\s+)?(?P<m>{MONTH})\.?\s+(?:the\s+)?(?P<d>{DAY_NUMBER})(?![\d:%]|\s*(?:am|pm"
+    rf"|o'clock)\b)"
     rf"(?:\s*(?:-|–|to)\s*(?P<e>{DAY_NUMBER})(?![\d:]))?(?:,?\s+(?P<y>{YEAR}))?"
 )
 def _month_day(m: Match, a: Anchor) -> Reading:
     return _days(a, m["m"], m["d"], m["e"], m["y"])
 
 
-@_rule(
+@rule(
     rf"\b(?P<o>{ORDINAL})\s+(?P<u>{WEEKDAY}|week|weekend|day)\s+(?:of|in)\s+(?:the\s+)?(?:(?P<step>{LAST}"
     rf"|this|next)\s+)?(?P<m>{MONTH}|month|year)\b(?:,?\s+(?P<y>{YEAR}))?"
 )
@@ -182,7 +143,7 @@ def _ordinal(m: Match, a: Anchor) -> Range | None:
     return r.day_range(day, 2 if unit == "weekend" else 1) if low <= day < high else None
 
 
-@_rule(
+@rule(
     rf"\b(?P<a>{MONTH})\s*(?:and|or|to|through|until|-|–)\s*(?P<b>{MONTH})\b(?:,?\s+(?:of\s+)?(?P<y>{YEAR}))?"
     rf"(?!\s*\d)"
 )
@@ -195,7 +156,7 @@ def _months(m: Match, a: Anchor) -> Reading:
     return read(int(m["y"])) if m["y"] else Yearless(read(r.relative_month(a, last, None)[0].year), read)
 
 
-@_rule(
+@rule(
     rf"\b(?P<part>early|mid|middle of|late|beginning of|start of|end of|by the end of)[ -]+(?:the\s+)?"
     rf"(?:(?P<step>{LAST}|this|next)\s+)?(?P<u>week|month|year|quarter|decade|{MONTH}|{SEASON}|(?P<yy>{YEAR}))\b"
     rf"(?:\s+(?:of\s+)?(?P<y>{YEAR}))?"
@@ -218,12 +179,12 @@ def _part(m: Match, a: Anchor) -> Range | None:
     return r.part_of(unit, r.period(unit, r.shift(unit, a.now, step or 0)), part)
 
 
-@_rule(rf"\b(?P<m>{MONTH})\.?,?\s+(?:of\s+)?(?P<y>{YEAR})")
+@rule(rf"\b(?P<m>{MONTH})\.?,?\s+(?:of\s+)?(?P<y>{YEAR})")
 def _month_year(m: Match, a: Anchor) -> Range:
     return r.month_range(int(m["y"]), MONTH_NUMBERS[m["m"].lower()])
 
 
-@_rule(
+@rule(
     rf"\b(?:(?:the\s+)?(?P<o>first|second|third|fourth|1st|2nd|3rd|4th)\s+quarter|q(?P<q>[1-4]))"
     rf"(?:\s+(?:of\s+)?(?P<y>{YEAR}))?\b"
 )
@@ -240,22 +201,22 @@ def _quarter(m: Match, a: Anchor) -> Reading:
     return Yearless(read(a.now.year + (0 if not over else -1 if a.lean <= 0 else 1)), read)
 
 
-@_rule(r"\b(?P<y>[12]\d{3})[ -]?q(?P<q>[1-4])\b")
+@rule(r"\b(?P<y>[12]\d{3})[ -]?q(?P<q>[1-4])\b")
 def _year_quarter(m: Match, a: Anchor) -> Range:
     return r.quarter_range(int(m["y"]), int(m["q"]))
 
 
-@_rule(rf"\b(?P<s>{SEASON})(?:\s+of|,)?\s+(?P<y>{YEAR})")
+@rule(rf"\b(?P<s>{SEASON})(?:\s+of|,)?\s+(?P<y>{YEAR})")
 def _season_year(m: Match, a: Anchor) -> Range:
     return r.season_range(int(m["y"]), SEASONS[m["s"].lower()])
 
 
-@_rule(r"\b(?:the\s+)?day before yesterday\b")
+@rule(r"\b(?:the\s+)?day before yesterday\b")
 def _before_yesterday(m: Match, a: Anchor) -> Range:
     return r.day_range(a.now - 2 * DAY)
 
 
-@_rule(r"\b(?:the\s+)?day after tomorrow\b")
+@rule(r"\b(?:the\s+)?day after tomorrow\b")
 def _after_tomorrow(m: Match, a: Anchor) -> Range:
     return r.day_range(a.now + 2 * DAY)
 
@@ -263,7 +224,7 @@ def _after_tomorrow(m: Match, a: Anchor) -> Range:
 _PARTS_OF_DAY: Final = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
 
 
-@_rule(
+@rule(
     rf"\b(?:(?P<d>yesterday|tomorrow|today|{WEEKDAY})(?:'s)?\s+(?P<p>morning|afternoon|evening|night)"
     r"|(?P<t>this|last)\s+(?P<q>morning|afternoon|evening|night)|tonight)\b"
 )
@@ -280,12 +241,12 @@ def _part_of_day(m: Match, a: Anchor) -> Range:
     return day + timedelta(hours=first), day + timedelta(hours=last)
 
 
-@_rule(r"\b(?P<d>today|yesterday|tomorrow)\b")
+@rule(r"\b(?P<d>today|yesterday|tomorrow)\b")
 def _near_day(m: Match, a: Anchor) -> Range:
     return r.day_range(a.now + {"yesterday": -1, "today": 0, "tomorrow": 1}[m["d"].lower()] * DAY)
 
 
-@_rule(
+@rule(
     rf"\b(?:(?:in|over|during|within|for|throughout)\s+)?(?:the\s+)?(?P<s>{LAST}|next|coming)\s+"
     rf"(?P<n>{NUMBER})\s+(?P<u>{UNIT})s?\b"
 )
@@ -297,39 +258,39 @@ def _last_units(m: Match, a: Anchor) -> Range:
     return r.trailing(unit, a.now, count)
 
 
-@_rule(r"\b(?:in|over|during|within)\s+the\s+(?:last|past)\s+(?P<u>day|week|month|quarter|year|decade|hour)\b")
+@rule(r"\b(?:in|over|during|within)\s+the\s+(?:last|past)\s+(?P<u>day|week|month|quarter|year|decade|hour)\b")
 def _the_last_unit(m: Match, a: Anchor) -> Range:
     # "in the last week" is the seven days up to now; "last week" is a calendar week.
     return r.trailing(m["u"].lower(), a.now, 1)
 
 
-@_rule(rf"\b(?P<n>{NUMBER})\s+(?P<d>{WEEKDAY})s?\s+ago\b")
+@rule(rf"\b(?P<n>{NUMBER})\s+(?P<d>{WEEKDAY})s?\s+ago\b")
 def _weekdays_ago(m: Match, a: Anchor) -> Range:
     low, high = r.relative_weekday(a, WEEKDAY_NUMBERS[m["d"].lower()], -1)
     back = 7 * (number_of(m["n"])[0] - 1) * DAY
     return low - back, high - back
 
 
-@_rule(rf"\b(?P<n>{NUMBER})\s+(?P<u>{UNIT})s?\s+(?:ago|back|earlier)\b(?!\s+to\b)")
+@rule(rf"\b(?P<n>{NUMBER})\s+(?P<u>{UNIT})s?\s+(?:ago|back|earlier)\b(?!\s+to\b)")
 def _units_ago(m: Match, a: Anchor) -> Range:
     least, most = number_of(m["n"])
     unit = m["u"].lower()
     return r.ago(unit, a.now, most)[0], r.ago(unit, a.now, least)[1]
 
 
-@_rule(rf"\b(?:in\s+)?(?P<n>{NUMBER})\s+(?P<u>{UNIT})s?(?:'s?)?\s+(?:from now|from today|time)\b")
+@rule(rf"\b(?:in\s+)?(?P<n>{NUMBER})\s+(?P<u>{UNIT})s?(?:'s?)?\s+(?:from now|from today|time)\b")
 def _units_ahead(m: Match, a: Anchor) -> Range:
     least, most = number_of(m["n"])
     return r.ago(m["u"].lower(), a.now, -least)[0], r.ago(m["u"].lower(), a.now, -most)[1]
 
 
-@_rule(rf"\bin\s+(?P<n>{NUMBER})\s+(?P<u>day|week|month|year|hour|minute)s?\b(?!\s+of\b)")
+@rule(rf"\bin\s+(?:about\s+)?(?P<n>{NUMBER})\s+(?P<u>day|week|fortnight|month|year|hour|minute)s?\b(?!\s+of\b)")
 def _in_units(m: Match, a: Anchor) -> Reading:
     # "done in three days" is a length unless the sentence looks ahead.
     return _units_ahead(m, a) if a.lean > 0 else None
 
 
-@_rule(
+@rule(
     r"\b(?:the\s+)?(?P<u>week|weekend|month|year|summer|winter|spring|fall|autumn)\s+(?P<w>before last"
     r"|after next)\b"
 )
@@ -341,18 +302,18 @@ def _before_last(m: Match, a: Anchor) -> Range:
     return r.ago(unit, a.now, -2 * step)
 
 
-@_rule(r"\b(?P<e>earlier|later)\s+(?:in\s+)?(?:this|the|that)\s+(?P<u>week|month|year)\b")
+@rule(r"\b(?P<e>earlier|later)\s+(?:in\s+)?(?:this|the|that)\s+(?P<u>week|month|year)\b")
 def _earlier(m: Match, a: Anchor) -> Range:
     low, high = r.period(m["u"].lower(), a.now)
     return (low, r.day_range(a.now)[1]) if m["e"].lower() == "earlier" else (a.today, high)
 
 
-@_rule(r"\b(?P<e>earlier|later)\s+today\b")
+@rule(r"\b(?P<e>earlier|later)\s+today\b")
 def _earlier_today(m: Match, a: Anchor) -> Range:
     return r.day_range(a.now)
 
 
-@_rule(
+@rule(
     rf"\b(?:the\s+)?{STEP}\s+(?P<x>weekend|week|month|quarter|year|decade|{ANY_WEEKDAY}|{SEASON}"
     rf"|{MONTH})\b(?!\s*-\s*old)"
 )
@@ -371,19 +332,19 @@ def _relative(m: Match, a: Anchor) -> Range | None:
     return r.ago(word, a.now, -step)
 
 
-@_rule(r"\b(?:the|this)\s+weekend\b")
+@rule(r"\b(?:the|this)\s+weekend\b")
 def _the_weekend(m: Match, a: Anchor) -> Range:
     # "over the weekend": the latest one that has begun, or the coming one.
     this = r.weekend_range(a.now)
     return this if a.lean > 0 or this[0] <= a.now else r.ago("weekend", a.now, 1)
 
 
-@_rule(r"\bthe other day\b")
+@rule(r"\bthe other day\b")
 def _other_day(m: Match, a: Anchor) -> Range:
     return a.today - 7 * DAY, a.today
 
 
-@_rule(
+@rule(
     r"\b(?:(?P<s>last|this|next)\s+|(?:on|at|during|over|for|since|before|after|by)\s+)(?P<h>christmas eve"
     r"|christmas|new year's eve|new year's day|new year's|halloween|valentine's day)\b(?:\s+(?:day\s+)?"
     r"(?P<y>[12]\d{3})\b)?"
@@ -404,7 +365,7 @@ def _holiday(m: Match, a: Anchor) -> Reading:
     return Yearless(r.yearless_day(shifted, month, day), read)
 
 
-@_rule(
+@rule(
     r"\bthe\s+(?P<d>(?:[12]?\d|3[01])(?:st|nd|rd|th))\b(?=\s*(?:$|[.,;:!?)\"]|(?:at|in|and|to|we"
     r"|i|he|she|they|it|was|were|is|for|with|because|so|but|when|did|or)\b))"
 )
@@ -412,34 +373,34 @@ def _the_31st(m: Match, a: Anchor) -> Range:
     return r.day_of_month(a, day_number_of(m["d"]))
 
 
-@_rule(rf"\b(?P<d>{WEEKDAY})\b(?!\s+(?:school|times)\b)")
+@rule(rf"\b(?P<d>{WEEKDAY})\b(?!\s+(?:school|times)\b)")
 def _weekday(m: Match, a: Anchor) -> Range:
     return r.weekday_range(a, WEEKDAY_NUMBERS[m["d"].lower()])
 
 
-@_rule(r"\b(?:on|by|until|since|before|after|from|till)\s+(?P<x>mon|tues|tue|wed|thurs|thur|thu|fri)\b")
+@rule(r"\b(?:on|by|until|since|before|after|from|till)\s+(?P<x>mon|tues|tue|wed|thurs|thur|thu|fri)\b")
 def _short_weekday(m: Match, a: Anchor) -> Range:
     return r.weekday_range(a, WEEKDAY_NUMBERS[m["x"].lower()])
 
 
-@_rule(rf"\b{IN}\s+(?:the\s+month\s+of\s+)?(?P<x>{MONTH})\b(?!\s*\d|'s\b)")
+@rule(rf"\b{IN}\s+(?:the\s+month\s+of\s+)?(?P<x>{MONTH})\b(?!\s*\d|'s\b)")
 def _bare_month(m: Match, a: Anchor) -> Reading:
     number = MONTH_NUMBERS[m["x"].lower()]
     return Yearless(r.relative_month(a, number, None), lambda year: r.month_range(year, number))
 
 
-@_rule(rf"\b(?:in|during|over|since)\s+(?:the\s+)?(?P<x>{SEASON})\b(?!\s+of\b)")
+@rule(rf"\b(?:in|during|over|since)\s+(?:the\s+)?(?P<x>{SEASON})\b(?!\s+of\b)")
 def _bare_season(m: Match, a: Anchor) -> Reading:
     number = SEASONS[m["x"].lower()]
     return Yearless(r.relative_season(a, number, None), lambda year: r.season_range(year, number))
 
 
-@_rule(r"\b(?:the\s+)?(?P<y>(?:19|20)\d0)s\b")
+@rule(r"\b(?:the\s+)?(?P<y>(?:19|20)\d0)s\b|\bthe\s+(?:(?:early|mid|late)\s+)?['’]?(?P<z>[2-9]0)s\b")
 def _decade(m: Match, a: Anchor) -> Range:
-    return r.year_range(int(m["y"]), 10)
+    return r.year_range(int(m["y"] or 1900 + int(m["z"])), 10)
 
 
-@_rule(
+@rule(
     rf"\b(?:between\s+|from\s+)?(?P<a>(?:1[5-9]|2[01])\d\d)\s*(?:and|to|until|through|-|–)\s*(?P<b>"
     rf"(?:1[5-9]|2[01])\d\d)\b(?![\d%]|[.:/-]\d){MEASURE}"
 )
@@ -448,12 +409,12 @@ def _years(m: Match, a: Anchor) -> Range | None:
     return (r.date(first, 1, 1), r.date(last + 1, 1, 1)) if first <= last else None
 
 
-@_rule(rf"\b{IN}\s+(?:the\s+)?(?:year\s+)?(?P<x>{YEAR}){MEASURE}")
+@rule(rf"\b{IN}\s+(?:the\s+)?(?:year\s+)?(?P<x>{YEAR}){MEASURE}")
 def _in_year(m: Match, a: Anchor) -> Range | None:
     return _plain_year(m, a)
 
 
-@_rule(rf"(?<![\w#$€£./:-])(?P<x>{YEAR})(?=[?!.]*\s*$|[,;?!)]\s)")
+@rule(rf"(?<![\w#$€£./:-])(?P<x>{YEAR})(?=[?!.]*\s*$|[,;?!)]\s)")
 def _closing_year(m: Match, a: Anchor) -> Range | None:
     # A year that ends its clause ("the Lisbon trip 2023?"), unless the word before says what else the number is.
     before = m.string[max(0, m.start() - 40) : m.start()].lower().split()
@@ -480,9 +441,9 @@ def _plain_year(m: Match, a: Anchor) -> Range | None:
     return r.year_range(year) if MIN_YEAR <= year <= MAX_YEAR else None
 
 
-def _spanned(rule: Reader, m: Match, a: Anchor) -> Found | None:
+def _spanned(reader: Reader, m: Match, a: Anchor) -> Found | None:
     try:
-        read = rule(m, a)
+        read = reader(m, a)
     except (ValueError, OverflowError, StopIteration, IndexError):
         return None
     if read is None:
@@ -492,26 +453,28 @@ def _spanned(rule: Reader, m: Match, a: Anchor) -> Found | None:
     if not r.in_bounds((low, high)):
         return None
     # Rules that look at the preposition give the span of the date alone, so that `since` and the like are seen.
-    start, end = m.span("x") if "x" in m.groupdict() and rule in _BEHIND_PREPOSITION else m.span()
-    return Found(start, end, low, high, redo, rule is _closing_year)
+    start, end = m.span("x") if reader in _BEHIND_PREPOSITION else m.span()
+    return Found(start, end, low, high, redo, reader is _closing_year)
 
 
-_BEHIND_PREPOSITION: Final = frozenset({_short_weekday, _bare_month, _bare_season, _in_year, _closing_year})
+_BEHIND_PREPOSITION: Final = frozenset(
+    {datespoken.so_long, datespoken.end_of_business, _short_weekday, _bare_month, _bare_season, _in_year, _closing_year}
+)
 
 
 def atoms(text: str, anchor: Anchor) -> list[Found]:
     """Single expressions, left to right, none overlapping; an earlier rule wins."""
     found: list[Found] = []
     taken = bytearray(len(text))
-    for pattern, rule in _RULES:
+    for pattern, reader in RULES:
         for match in pattern.finditer(text):
-            start, end = match.span("x") if rule in _BEHIND_PREPOSITION else match.span()
+            start, end = match.span("x") if reader in _BEHIND_PREPOSITION else match.span()
             if any(taken[start:end]):
                 continue
-            one = _spanned(rule, match, anchor)
+            one = _spanned(reader, match, anchor)
             if one is not None:
                 found.append(one)
-            if one is not None or rule not in _WEAK:  # a weak rule only guessed; a later one may know better
+            if one is not None or reader not in _WEAK:  # a weak rule only guessed; a later one may know better
                 taken[start:end] = b"\x01" * (end - start)
     return sorted(found, key=lambda f: f.start)
 

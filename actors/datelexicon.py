@@ -16,9 +16,9 @@ from functools import cache
 from typing import Final
 
 from recalld.actors import dateranges as r
-from recalld.actors.dategrammar import Found
 from recalld.actors.datephrases import Expression
 from recalld.actors.dateranges import DAY, Anchor, Range
+from recalld.actors.daterules import Found
 from recalld.actors.datewords import Triggers
 
 
@@ -467,7 +467,8 @@ _FALLBACK_WORDS: Final = {
     "|лип\\w+|серп\\w+"
     "|верес\\w+|жовт\\w+|листопад\\w*|груд\\w+",
     "nl": "gisteren|eergisteren|vandaag|geleden|afgelopen|vorige|januari|februari|maart|augustus",
-    "pl": "wczoraj|przedwczoraj|dzisiaj|jutro|temu|zeszł\\w+|stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia"
+    "pl": "wczoraj|przedwczoraj|dzisiaj|jutro|temu|zeszł\\w+|stycznia|lutego|marca|kwietnia|maja|czerwca"
+    "|lipca|sierpnia"
     "|września|października|listopada|grudnia",
     "sv": "igår|idag|imorgon|sedan|förra|januari|februari|augusti",
     "tr": "dün|bugün|yarın|önce|geçen|ocak|şubat|nisan|mayıs|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık",
@@ -520,7 +521,9 @@ def find(text: str, anchor: Anchor) -> list[Expression] | None:
     if not text.isascii() and _CJK_GATE.search(folded) and (found := _expressions(folded, _cjk_rules(), anchor)):
         language = "ko" if _HANGUL.search(folded) else "ja" if _KANA.search(folded) else "zh"
         return [
-            Expression(f, "since" if _CJK_SINCE.match(folded[f.end :]) else "", language) for f in found if f.low < f.high
+            Expression(f, "since" if _CJK_SINCE.match(folded[f.end :]) else "", language)
+            for f in found
+            if f.low < f.high
         ]
     best: list[Expression] = []
     most = 0

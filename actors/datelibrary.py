@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from recalld.actors import dateranges as r
-from recalld.actors.dategrammar import Found
 from recalld.actors.dateranges import Anchor
+from recalld.actors.daterules import Found
 
 # What a word of these languages makes of the day the library gives.
 _LONGER: Final = (

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from recalld.actors import dateranges as r
-from recalld.actors.dategrammar import Found, atoms
+from recalld.actors.dategrammar import atoms
 from recalld.actors.dateranges import DAY, Anchor
+from recalld.actors.daterules import Found
 from recalld.actors.datewords import GATE, NUMBER, TRIGGER, UNIT, WEEKDAY, WEEKDAY_NUMBERS, Triggers, number_of
 
 Match = re.Match[str]
@@ -27,6 +28,16 @@ _JOIN: Final = re.compile(
 _BESIDE: Final = re.compile(
     rf"\b(?:the\s+|(?P<n>{NUMBER})\s+)(?P<u>{UNIT}|{WEEKDAY})s?\s+(?P<w>before|after|prior to|following)\s+(?:the\s+)?$"
 )
+# "the weekend before the wedding", "the Friday after": measured from what is no date.
+_BESIDE_NO_DATE: Final = re.compile(r"\s+(?:before|after|prior to|following|of|when|that|we|i|he|she|they)\b")
+_NAMED_UNIT: Final = re.compile(rf"(?:the\s+)?(?:weekend|{WEEKDAY}|week|month|year|night)")
+# "the following week" in a tale, "a fiscal year", "feels like yesterday": no calendar tells.
+_OF_A_TALE: Final = re.compile(r"the\s+(?:following|next|previous)\s")
+_FISCAL: Final = re.compile(
+    r"\b(?:fiscal|financial|academic|school|tax|light|(?:like|as if|seems)(?: it (?:was|were))?(?: just| only)?)\s*$"
+)
+# "our Monday standup", "a Friday afternoon": a habit or any such day.
+_DETERMINED: Final = re.compile(r"\b(?:our|my|your|his|her|their|its|an?|any|some|most|weekly|usual|regular)\s+$")
 _ONWARDS: Final = re.compile(r"^\s*(?:onwards?|and later|or later|and after)\b")
 
 
@@ -63,20 +74,30 @@ def find(text: str, anchor: Anchor) -> Iterator[Expression]:
             if (moved := _moved(*beside, one)) is not None:
                 yield Expression(moved, "")
             continue
-        before = _PREFIX.search(text[max(0, one.start - _REACH) : one.start].lower())
+        lead = text[max(0, one.start - _REACH) : one.start].lower()
+        before = _PREFIX.search(lead)
         word = before["word"] if before else ""
         inside = text[one.start : one.end].lower()
+        if _FISCAL.search(lead) or (anchor.lean < 0 and _OF_A_TALE.match(inside)):
+            continue
+        if _NAMED_UNIT.fullmatch(inside) and (
+            _DETERMINED.search(lead)
+            or ((inside.startswith("the") or lead.endswith("the ")) and _BESIDE_NO_DATE.match(text[one.end :].lower()))
+        ):
+            continue
         if index < len(items):
             other = items[index]
             join = _JOIN.match(text[one.end : other.start].lower())
             if join and (word in ("between", "from") or join["word"] not in ("and", "or", "vs", "vs.", "versus")):
-                yield Expression(_hull(one, other), "")
+                yield Expression(_hull(one, other, anchor.lean > 0), "")
                 index += 1
                 continue
         if word.startswith("starting") or _ONWARDS.match(text[one.end :].lower()) or inside.startswith("since"):
             word = "since"
         if word in ("prior to", "until", "till"):
             word = "before"
+        if word == "since" and one.low > anchor.now:
+            one = _back(one)
         yield Expression(one, word if word in ("since", "before", "after", "every", "each") else "")
 
 
@@ -106,7 +127,16 @@ def _moved(beside: Match, start: int, one: Found) -> Found | None:
     return Found(start, one.end, *span) if r.in_bounds(span) else None
 
 
-def _hull(one: Found, other: Found) -> Found:
+def _back(one: Found) -> Found:
+    """What a sentence that looks ahead read as a coming weekday, day or month, as the one before (`since`)."""
+    try:
+        low, high = one.redo(one.low.year - 1) if one.redo else (one.low - 7 * DAY, one.high - 7 * DAY)
+    except (ValueError, OverflowError):
+        return one
+    return replace(one, low=low, high=high)
+
+
+def _hull(one: Found, other: Found, ahead: bool) -> Found:
     """From the first to the second; a side without year takes it from the other."""
     low, high = one.range, other.range
     try:
@@ -120,6 +150,12 @@ def _hull(one: Found, other: Found) -> Found:
                 high = other.redo(one.low.year + 1)
         elif one.redo and low[0] > high[0]:
             low = one.redo(low[0].year - 1)
+        elif low[0] > high[0] and (low[0] - high[0]).days < 7 and low[1] - low[0] <= DAY and high[1] - high[0] <= DAY:
+            # "from Monday to Wednesday", said on a Tuesday: the Wednesday is the one after that Monday.
+            if ahead:
+                high = high[0] + 7 * DAY, high[1] + 7 * DAY
+            else:
+                low = low[0] - 7 * DAY, low[1] - 7 * DAY
     except (ValueError, OverflowError):
         low, high = one.range, other.range
     span = (min(low[0], high[0]), max(low[1], high[1]))

@@ -30,7 +30,8 @@ WORD_NUMBERS: Final = {
     for i, word in enumerate(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen".split()  # noqa: SIM905
     )
-} | {"a": 1, "an": 1, "twenty": 20, "thirty": 30, "couple": 2}
+} | {"a": 1, "an": 1, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "hundred": 100, "couple": 2}
+TENS: Final = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60}
 VAGUE: Final = {"few": (2, 4), "several": (3, 7)}
 ORDINALS: Final = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "last": -1}
 HOLIDAYS: Final = {
@@ -54,7 +55,9 @@ UNIT: Final = "(?:day|weekend|week|fortnight|month|quarter|year|decade|hour|minu
 NUMBER: Final = (
     r"(?:\d{1,6}|(?:a )?couple(?: of)?|(?:a )?few|several|an?|one|two|three|four|five|six|seven"
     r"|eight|nine|ten|eleven|twelve"
-    r"|thirteen|fourteen|fifteen|twenty|thirty)"
+    r"|thirteen|fourteen|fifteen|(?:twenty|thirty|forty|fifty|sixty)(?:[ -](?:one|two|three|four|five|six"
+    r"|seven|eight|nine))?"
+    r"|(?:a )?hundred)"
 )
 ORDINAL: Final = "(?:first|1st|second|2nd|third|3rd|fourth|4th|last)"
 YEAR: Final = r"(?:[12]\d{3})(?![\d%]|[.,:/-]\d)"
@@ -82,9 +85,9 @@ GATE: Final = re.compile(
     rf"|{WEEKDAY}|mon|tues?|wed|thu(?:rs?)?|fri|{MONTH}|q[1-4]|quarter|christmas|halloween|new year's|valentine's"
     r"|(?:spring|summer|autumn|fall|winter)|the other day|earlier|later|decade"
     r"|(?:in|during|since|until|till|by|before|after|from|around|of|for|between|throughout|year"
-    r"|and|to|as of) (?:the )?(?:year )?[12]\d{3}"
+    r"|and|to|as of|early|mid|late)[ -](?:the )?(?:year )?[12]\d{3}"
     r"|[12]\d{3}[-/.]\d{1,2}|\d{1,2}[./]\d{1,2}[./][12]\d{3}|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d0s"
-    r"|beginning|end|middle)\b"
+    r"|beginning|end|middle|eo[dwm]|h[12]|the ['’]?\d0s|easter|thanksgiving)\b"
     r"|[12]\d{3}\W*$",
     re.IGNORECASE,
 )
@@ -98,6 +101,10 @@ def number_of(text: str) -> tuple[int, int]:
     for word, span in VAGUE.items():
         if word in text:
             return span
+    if (tens := re.match(r"(\w+ty)[ -](\w+)$", text)) and tens[1] in TENS:
+        number = TENS[tens[1]] + WORD_NUMBERS[tens[2]]
+        return number, number
+    text = text.removeprefix("a ") if text.startswith("a h") else text
     number = WORD_NUMBERS[text.removeprefix("a ").removesuffix(" of").strip() if "couple" in text else text]
     return number, number
 
@@ -117,7 +124,7 @@ def day_number_of(text: str) -> int:
 TRIGGER: Final = re.compile(
     r"today|tonight|yesterday|tomorrow|ago|last|past|previous|this|current|next|coming|upcoming|following|since|other"
     rf"|(?:{UNIT})s?|{ANY_WEEKDAY}|{MONTH}|{SEASON}|q[1-4]|earlier|later|christmas|halloween|year's|valentine's"
-    r"|beginning|end|middle|early|mid|late|.*\d.*"
+    r"|beginning|end|middle|early|mid|late|eo[dwm]|easter|thanksgiving|.*\d.*"
 )
 
 
@@ -131,7 +138,8 @@ class Triggers(dict[str, bool]):
     def __missing__(self, word: str) -> bool:
         if len(self) > 100_000:
             self.clear()  # the words of the world never end
-        self[word] = found = self._pattern.fullmatch(word[:64]) is not None
+        plain = _POSSESSIVE.sub("", word[:64])  # "yesterday's" opens what "yesterday" opens
+        self[word] = found = any(self._pattern.fullmatch(one) is not None for one in {word[:64], plain})
         return found
 
     def any_in(self, text: str) -> bool:
@@ -139,4 +147,5 @@ class Triggers(dict[str, bool]):
         return any(map(self.__getitem__, _TOKEN.findall(text.lower())))
 
 
+_POSSESSIVE: Final = re.compile(r"['’]s?$")
 _TOKEN: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")

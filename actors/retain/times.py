@@ -1,5 +1,4 @@
-"""When the things a text tells of happened: its date words as absolute ranges, read from the text's own time and zone.
-"""
+"""When the things a text tells of happened: its date words as absolute ranges, in the time and zone of the text."""
 
 from __future__ import annotations
 
@@ -35,6 +34,12 @@ _PAST: Final = re.compile(
     r"|caught|built|chose"
     r"|kept|led|paid|sold|slept|sang|spoke|threw|ago|yesterday|last|just \w+ed|(?!need|need|speed"
     r"|feed)[a-z]{3,}ed)\b",
+    re.IGNORECASE,
+)
+
+_PRESENT: Final = re.compile(
+    r"\b(?:is|are|isn't|aren't|starts?|begins?|opens?|closes?|ends?|leaves?|arrives?|expires?|launches|ships|flies|runs"
+    r"|takes? place|happens?|comes?|meets?|lands?|returns?|goes|go|has|have|wants?|hopes?|until|till|by|before)\b",
     re.IGNORECASE,
 )
 
@@ -104,7 +109,7 @@ def _read(piece: str, instant: int, offset: int) -> list[Expression]:
     if not english and not other:
         return []
     try:
-        anchor = Anchor.at(instant, offset, _lean(piece))
+        anchor = Anchor.at(instant, offset, lean_of(piece))
     except OverflowError:
         return []
     found = list(datephrases.find(piece, anchor)) if english else []
@@ -125,6 +130,12 @@ def _by_library(piece: str, language: str, anchor: Anchor) -> list[Expression]:
         return []
 
 
-def _lean(sentence: str) -> int:
+def lean_of(sentence: str) -> int:
+    """-1 when the words look back, 1 when they look ahead, 0 when neither or both.
+
+    What is said in the present of a day (`the course starts on Monday`) looks ahead.
+    """
     future, past = _FUTURE.search(sentence) is not None, _PAST.search(sentence) is not None
+    if not future and not past:
+        return int(_PRESENT.search(sentence) is not None)
     return future - past
