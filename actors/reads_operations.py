@@ -11,7 +11,7 @@ from recalld.storage.environment import ReadTxn
 from recalld.storage.errors import BankNotFound, NotFound
 from recalld.storage.isotime import iso
 from recalld.storage.partition import Partition
-from recalld.storage.records import BankRecord, OperationRecord
+from recalld.storage.records import OPEN_STATES, BankRecord, OperationRecord
 
 
 def list_operations(partition: Partition, tenant: str, bank_id: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def list_operations(partition: Partition, tenant: str, bank_id: str, params: dic
     found = [
         record
         for record in records
-        if (not status or record.status == status)
+        if (not status or status in (record.status, _stage(record)))
         and (not kind or record.kind == kind)
         and not (params["exclude_parents"] and _is_parent(record))
     ]
@@ -67,8 +67,21 @@ def _row(record: OperationRecord) -> dict[str, Any]:
         "error_message": record.error,
         "retry_count": _retries(record),
         "next_retry_at": iso(record.next_retry_at),
-        "progress": None,
+        "progress": _progress(record),
     }
+
+
+def _stage(record: OperationRecord) -> str:
+    return f"waiting_for_{record.waiting}" if record.status in OPEN_STATES and record.waiting else record.status
+
+
+def _progress(record: OperationRecord) -> dict[str, Any] | None:
+    """What an open operation waits for, where that is not just its turn."""
+    if record.status not in OPEN_STATES or not record.waiting:
+        return None
+    stage = f"waiting_for_{record.waiting}"
+    detail = {"waits": record.waits}
+    return {"stage": stage, "at": iso(record.updated_at), "processed": None, "total": None, "detail": detail}
 
 
 def _retries(record: OperationRecord) -> int:
@@ -122,6 +135,7 @@ def get_operation(partition: Partition, tenant: str, bank_id: str, params: dict[
         "error_message": record.error,
         "retry_count": _retries(record),
         "next_retry_at": iso(record.next_retry_at),
+        "progress": _progress(record),
         "result_metadata": dict(record.result) or None,
         "child_operations": [_child(child) for child in children] if _is_parent(record) else None,
         "task_payload": None if items is None else {"items": items},

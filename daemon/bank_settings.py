@@ -97,6 +97,13 @@ def _string(name: str, server: str | None = None) -> BankSetting:
     return BankSetting(name, "text", _text, None, server)
 
 
+_CAP = "a number that is not negative"
+
+
+def _cap(whole: bool) -> Check:
+    return _whole(0, 2**53) if whole else _number(0, 1e12)
+
+
 MODES = ("concise", "verbose", "custom", "verbatim", "chunks")
 
 BANK_SETTINGS: tuple[BankSetting, ...] = (
@@ -120,6 +127,10 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     ),
     BankSetting("entity_labels", "a list of objects", _tables),
     _flag("entities_allow_free_form"),
+    _string("llm_output_language", "llm_output_language"),
+    BankSetting("budget_calls_per_day", _CAP, _cap(whole=True), None, "budget_bank_calls_per_day"),
+    BankSetting("budget_tokens_per_day", _CAP, _cap(whole=True), None, "budget_bank_tokens_per_day"),
+    BankSetting("budget_cost_per_day", _CAP, _cap(whole=False), None, "budget_bank_cost_per_day"),
     # recall
     _flag("enable_text_search", True, "enable_text_search"),
     _flag("enable_temporal_retrieval", True, "enable_temporal_retrieval"),

@@ -17,9 +17,10 @@ import structlog
 from recalld.actors import messages
 from recalld.actors.directory import Shards
 from recalld.actors.hosting import log_unexpected
+from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorRef
 from recalld.storage import codec
-from recalld.storage.errors import RecalldError
+from recalld.storage.errors import BudgetExhausted, ModelRateLimited, ModelUnavailable, RecalldError
 
 if TYPE_CHECKING:
     from recalld.actors.retain.items import RetainItem
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+REPROCESS = "reprocess_document"
+"""Kind of an operation that reads a document's stored text anew."""
 CHARACTERS_A_TOKEN = 4
 CLAIM_WAIT = 10.0
 CLAIM_PATIENCE = 20.0
@@ -217,9 +220,11 @@ class Dispatcher:
                 request_id=f"{claimed.id}:{now}",
                 now=now,
                 defaults=self._defaults(),
-                provider=self._settings.extraction_provider,
+                provider=extraction_by(self._settings),
                 operation_id=claimed.id,
                 seconds=self._settings.operations_wall_seconds,
+                fresh=claimed.kind == REPROCESS,
+                anchor=claimed.created_at,
             )
             await (await self._worker()).call(job, timeout=self._settings.operations_wall_seconds)
             self.items_done += len(items)
@@ -238,11 +243,15 @@ class Dispatcher:
         """Report a failure: a passing one goes back to the queue after a growing wait, another ends the operation."""
         transient = error.retryable or error.status >= 500
         again = transient and not final and claimed.attempts < self._settings.operations_max_attempts
-        wait = min(
-            self._settings.operations_backoff_seconds * 2 ** (claimed.attempts - 1),
-            self._settings.operations_backoff_max_seconds,
-        )
-        wait = max(wait, getattr(error, "retry_after", 0))
+        waiting = waits_for(error)
+        if waiting:
+            again, wait = True, self._patience(waiting, claimed.waits, error)
+        else:
+            wait = min(
+                self._settings.operations_backoff_seconds * 2 ** (claimed.attempts - 1),
+                self._settings.operations_backoff_max_seconds,
+            )
+            wait = max(wait, getattr(error, "retry_after", 0))
         now = self._clock()
         report = messages.FinishOperation(
             claimed.tenant,
@@ -251,11 +260,44 @@ class Dispatcher:
             now,
             error=error.message,
             retry_at=now + int(wait * 1e6) if again else None,
+            waiting=waiting,
         )
         try:
             await self._shards.call_named(shard, report, 60.0)
         except RecalldError:
             log.warning("a failed operation could not be reported; its shard queues it again", operation=claimed.id)
+
+    def _patience(self, waiting: str, waits: int, error: RecalldError) -> float:
+        """Seconds until an operation that waits for a model or a budget looks again."""
+        settings, asked = self._settings, float(getattr(error, "retry_after", 0))
+        if waiting == "budget":
+            # The day ends at a known time, but a cap may be raised before.
+            return max(0.05, min(asked, settings.budget_check_seconds))
+        grown = settings.operations_model_wait_seconds * 2.0 ** min(waits, 20)
+        most = settings.operations_model_wait_max_seconds
+        return min(max(grown, min(asked, most)), most)
+
+    def hold(self, shard: str, operation_id: str) -> None:
+        """Keep an operation that somebody else carries out as if it had been claimed here."""
+        self._in_hand.setdefault(shard, set()).add(operation_id)
+
+    def release(self, shard: str, operation_id: str) -> None:
+        self._in_hand.get(shard, set()).discard(operation_id)
+
+
+def waits_for(error: RecalldError) -> str:
+    """What work that ended in `error` waits for: `model`, `budget`, or "" when waiting is not the answer."""
+    if isinstance(error, BudgetExhausted):
+        return "budget"
+    return "model" if isinstance(error, ModelUnavailable | ModelRateLimited) else ""
+
+
+def extraction_by(settings: Settings) -> str:
+    """Who turns texts into facts: `model`, `local` or `none`."""
+    if settings.extraction_provider != "auto":
+        return settings.extraction_provider
+    named: str = getattr(settings, "llm_provider", "local")
+    return named if named in ("local", "none") else MODEL
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

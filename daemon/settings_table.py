@@ -114,6 +114,7 @@ def _engine(
 
 SECTIONS = (
     "embedding", "extraction", "retain", "recall", "graph", "rank", "bank", "store", "operations", "ray", "admission",
+    "budget", "ledger", "llm",
 )  # fmt: skip
 
 
@@ -217,7 +218,10 @@ class Settings:
 
     # Retain
     extraction_provider: str = _row(
-        "local", "Who turns texts into facts: rules and a small model, or nobody.", choices=("local", "none")
+        "auto",
+        "Who turns texts into facts: a language model, rules, or nobody; auto is the model when llm.provider names"
+        " one, else the rules.",
+        choices=("auto", "model", "local", "none"),
     )
     retain_chunk_size: int = _row(
         3000, "Characters in a chunk.", minimum=200, maximum=100_000, alias="RETAIN_CHUNK_SIZE"
@@ -235,9 +239,21 @@ class Settings:
         choices=("concise", "verbose", "custom", "verbatim", "chunks"),
         alias="RETAIN_EXTRACTION_MODE",
     )
-    retain_mission: str | None = _row(None, "What extraction should look for; " + MODEL_ONLY, alias="RETAIN_MISSION")
+    retain_mission: str | None = _row(
+        None, "What extraction with a language model should look for.", alias="RETAIN_MISSION"
+    )
     retain_custom_instructions: str | None = _row(
-        None, "Own rules for the mode custom; " + MODEL_ONLY, alias="RETAIN_CUSTOM_INSTRUCTIONS"
+        None, "Own rules of a language model for the mode custom.", alias="RETAIN_CUSTOM_INSTRUCTIONS"
+    )
+    retain_max_completion_tokens: int = _row(
+        64000,
+        "Most tokens a language model may answer for one chunk.",
+        minimum=200,
+        maximum=1_000_000,
+        alias="RETAIN_MAX_COMPLETION_TOKENS",
+    )
+    llm_output_language: str | None = _row(
+        None, "Language that facts are written in; unset is that of the text.", alias="LLM_OUTPUT_LANGUAGE"
     )
     retain_extract_causal_links: bool = _row(
         True, "Link facts to what caused them.", alias="RETAIN_EXTRACT_CAUSAL_LINKS"
@@ -389,9 +405,48 @@ class Settings:
         60.0, "Wait before the second run; doubles with each.", minimum=0, alias="WORKER_TASK_RETRY_BACKOFF_SECONDS"
     )
     operations_backoff_max_seconds: float = _row(1800.0, "Longest wait between runs.", minimum=0)
+    operations_model_wait_seconds: float = _row(
+        5.0, "First wait of an operation whose language model is away; doubles with each.", minimum=0.01
+    )
+    operations_model_wait_max_seconds: float = _row(300.0, "Longest wait for a language model.", minimum=0.01)
     operations_wall_seconds: float = _row(3600.0, "Seconds one run may take.", minimum=1)
 
+    # Budgets and the ledger of model calls
+    budget_calls_per_day: int | None = _row(
+        None, "Most model calls of the daemon a day (UTC); unset is no cap.", minimum=0
+    )
+    budget_tokens_per_day: int | None = _row(None, "Most tokens of the daemon a day, in and out.", minimum=0)
+    budget_cost_per_day: float | None = _row(
+        None, "Most money of the daemon a day, in the currency of the prices.", minimum=0
+    )
+    budget_bank_calls_per_day: int | None = _row(
+        None, "Most model calls of one bank a day; a bank may have its own.", minimum=0
+    )
+    budget_bank_tokens_per_day: int | None = _row(None, "Most tokens of one bank a day.", minimum=0)
+    budget_bank_cost_per_day: float | None = _row(None, "Most money of one bank a day.", minimum=0)
+    budget_prices: tuple[str, ...] = _row(
+        (),
+        "Prices of models: name=input/output or name=input/output/cached a million tokens; a name may hold *.",
+    )
+    budget_currency: str = _row("USD", "Currency of the prices, for people.")
+    budget_check_seconds: float = _row(
+        60.0, "How often an operation that waits for a budget looks whether there is one.", minimum=0.05
+    )
+    ledger_days: float = _row(
+        30.0,
+        "Days that model calls are kept one by one; sums a day are kept for 400.",
+        minimum=0.01,
+        maximum=400,
+        alias="LLM_TRACE_RETENTION_DAYS",
+    )
+
     # Checks and features
+    enable_dry_run_extract: bool = _row(
+        True, "The route that shows what extraction would give.", alias="ENABLE_DRY_RUN_EXTRACT", reload=True
+    )
+    enable_bank_llm_health: bool = _row(
+        False, "The route that makes a call to each model of a bank.", alias="ENABLE_BANK_LLM_HEALTH", reload=True
+    )
     skip_llm_verification: bool = _row(
         False, "Accepted and not used: no model provider is called at start.", alias="SKIP_LLM_VERIFICATION"
     )

@@ -318,10 +318,20 @@ def settle_parent(applier: Applier, parent_id: str | None, now: int) -> None:
         status = "processing"
     else:
         status = next((s for s in ("failed", "cancelled") if s in states), COMPLETED)
-    if status == parent.status:
+    held_back = next((child for child in children if child.status == "pending" and child.waiting), None)
+    waiting, waits = (held_back.waiting, held_back.waits) if held_back else ("", 0)
+    if status == parent.status and (waiting, waits) == (parent.waiting, parent.waits):
         return
-    error = next((child.error for child in children if child.error), None) if status == "failed" else None
-    record = dataclasses.replace(parent, status=status, updated_at=now, error=error)
+    error = next((child.error for child in children if child.error), None) if status == "failed" or waiting else None
+    record = dataclasses.replace(
+        parent,
+        status=status,
+        updated_at=now,
+        error=error,
+        waiting=waiting,
+        waits=waits,
+        next_retry_at=held_back.next_retry_at if held_back else None,
+    )
     if status != "processing":
         record = dataclasses.replace(record, completed_at=now)
     applier.apply(OperationStored(record))
