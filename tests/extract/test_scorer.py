@@ -177,6 +177,19 @@ def test_the_command_prints_every_miss_and_with_totals_only_none(tmp_path: Path)
     assert data["figures"]["found"]["share"] == 0 and "misses" not in data
 
 
+def test_the_examples_of_the_manual_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = LABELLED.parents[2]
+    monkeypatch.chdir(root)
+    lines = [
+        line for line in (root / "docs/cli.md").read_text().splitlines() if line.startswith("recalld bench extract")
+    ]
+    assert len(lines) == 3
+    for line in lines:
+        result = CliRunner().invoke(app, line.split()[2:])
+        assert result.exit_code == 0, result.output
+        assert "labelled items" in result.output
+
+
 def test_the_figures_wanted_are_those_promised() -> None:
     assert WANTED == {
         "dates": 0.95,
