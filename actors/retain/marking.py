@@ -21,7 +21,7 @@ def source_level(item: RetainItem, config: Mapping[str, Any]) -> str:
 
 
 def marked(facts: Sequence[NewFact], config: Mapping[str, Any]) -> list[NewFact]:
-    """The facts with their trust and their risks: `instruction`, and under the policy `mark` the kinds found in them."""
+    """The facts with their trust and their risks: `instruction`, and under `mark` the kinds found in them."""
     around: dict[int, bool] = {}
     found = []
     for new in facts:
