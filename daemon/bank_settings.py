@@ -14,7 +14,8 @@ from typing import Any
 
 from recalld.actors.trust.instructions import SOURCE_LEVELS
 from recalld.actors.trust.redaction import POLICIES
-from recalld.daemon.settings_table import ALIAS_PREFIX, ENV_PREFIX, SETTINGS, Settings
+from recalld.daemon.settings_rows import ALIAS_PREFIX, ENV_PREFIX
+from recalld.daemon.settings_table import SETTINGS, Settings
 from recalld.storage.errors import BadRequest
 
 Check = Callable[[Any], bool]

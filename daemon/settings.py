@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from recalld.daemon.settings_table import ALIAS_PREFIX, BY_NAME, ENV_PREFIX, SETTINGS, Setting, Settings
+from recalld.daemon import settings_llm
+from recalld.daemon.settings_rows import ALIAS_PREFIX, ENV_PREFIX, Setting
+from recalld.daemon.settings_table import BY_NAME, SETTINGS, Settings
 from recalld.storage.errors import BadRequest
 
 __all__ = ["SETTINGS", "Setting", "Settings", "SettingsError", "docs_page", "load", "shown"]
@@ -77,6 +79,8 @@ def load(
             values[row.attribute] = parse(row, raw)
         except ValueError as error:
             found.problems.append(f"{origin}: {error}")
+    if provider := settings_llm.default_provider(values):
+        values["llm_provider"] = provider
     if not found.problems:
         found.problems += _cross_checks(Settings(**values))
     if values.get("embedding_trust_remote_code"):
@@ -100,6 +104,8 @@ def parse(row: Setting, raw: Any) -> Any:
         if row.optional or raw is not None:
             return row.default
         raise ValueError(f"must be {row.rule}, not null")
+    if row.optional and row.type == "float" and isinstance(raw, str) and raw.strip().lower() == "none":
+        return None
     try:
         value = _convert(row.type, raw)
     except (ValueError, TypeError, OverflowError):
@@ -210,14 +216,6 @@ def _from_environment(env: Mapping[str, str], found: _Sources) -> None:
             found.problems.append(f"{origin}: must be a whole number of at least 0, not {retries[:80]!r}")
         elif not found.values.get("operations.max_attempts", ("",))[0].startswith(ENV_PREFIX):
             found.values["operations.max_attempts"] = (origin, int(retries) + 1)
-    if provider := env.get(ALIAS_PREFIX + "LLM_PROVIDER", "").strip().lower():
-        if provider == "none":
-            if not found.values.get("extraction.provider", ("",))[0].startswith(ENV_PREFIX):
-                found.values["extraction.provider"] = (ALIAS_PREFIX + "LLM_PROVIDER", "none")
-        else:
-            found.warnings.append(
-                f"{ALIAS_PREFIX}LLM_PROVIDER={provider[:40]} is not used; see {ENV_PREFIX}EXTRACTION_PROVIDER."
-            )
     for variable in sorted(env):
         if variable.startswith(ENV_PREFIX) and variable not in variables and variable not in OWN_VARIABLES:
             if _SERVICE_LINK.match(env[variable]) or "_SERVICE_" in variable:
@@ -275,7 +273,7 @@ def _cross_checks(settings: Settings) -> list[str]:
     for origin in settings.allowed_origins:
         if not re.fullmatch(r"https?://[^/\s]+", origin):
             problems.append(f"allowed_origins: must be like https://app.example, not {origin!r}")
-    return problems
+    return problems + settings_llm.problems(settings)
 
 
 def shown(settings: Settings) -> dict[str, Any]:

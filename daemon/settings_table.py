@@ -8,100 +8,21 @@ environment variable is `RECALLD_EMBEDDING_MODEL`. Aliases are the `HINDSIGHT_AP
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.trust.instructions import SOURCE_LEVELS
 from recalld.actors.trust.redaction import POLICIES
+from recalld.daemon.settings_llm import LlmRows
+from recalld.daemon.settings_rows import TYPES, Setting
+from recalld.daemon.settings_rows import row as _row
 
-T = TypeVar("T")
-
-ENV_PREFIX = "RECALLD_"
-ALIAS_PREFIX = "HINDSIGHT_API_"
 DEFAULT_HOME = Path("~/.recalld")
 _ENGINE = RecallSettings()
 MODEL_ONLY = "read by extraction with a language model, the local rules do not use it."
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One row: name, type, default, help, range, whether it is secret, what else it is called, whether it reloads."""
-
-    name: str
-    type: str
-    default: Any
-    help: str
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[str, ...] = ()
-    secret: bool = False
-    aliases: tuple[str, ...] = ()
-    optional: bool = False
-    reload: bool = False
-    engine: str = ""
-
-    @property
-    def attribute(self) -> str:
-        return self.name.replace(".", "_")
-
-    @property
-    def variable(self) -> str:
-        return ENV_PREFIX + self.attribute.upper()
-
-    @property
-    def rule(self) -> str:
-        """What a value must be, as the end of a sentence: `a whole number from 1 to 65535`."""
-        words = {
-            "int": "a whole number",
-            "float": "a number",
-            "bool": "true or false",
-            "str": "text",
-            "path": "a path",
-            "list": "a list of texts, or texts separated by commas",
-        }[self.type]
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        if self.minimum is not None and self.maximum is not None:
-            return f"{words} from {self.minimum:g} to {self.maximum:g}"
-        if self.minimum is not None:
-            return f"{words} of at least {self.minimum:g}"
-        return words
-
-
-_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str", "Path": "path", "tuple[str, ...]": "list"}
-
-
-def _row(
-    default: T,
-    help: str,
-    *,
-    name: str = "",
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: tuple[str, ...] = (),
-    secret: bool = False,
-    alias: str | tuple[str, ...] = (),
-    reload: bool = False,
-    engine: str = "",
-) -> T:
-    """Declare a row. `alias` goes without its prefix; `name` is for a dotted name that breaks the rule of sections."""
-    aliases = (alias,) if isinstance(alias, str) else alias
-    metadata = {
-        "help": help,
-        "name": name,
-        "minimum": minimum,
-        "maximum": maximum,
-        "choices": choices,
-        "secret": secret,
-        "aliases": tuple(ALIAS_PREFIX + one for one in aliases),
-        "reload": reload,
-        "engine": engine,
-    }
-    # The dataclass machinery wants the field, the reader and the type checker the value it stands for.
-    return field(default=default, metadata=metadata, repr=not secret)
 
 
 def _engine(
@@ -124,7 +45,7 @@ def _half_the_cores() -> int:
 
 # ruff: noqa: RUF009 - every row is one call of `_row`, which makes a field
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(LlmRows):
     """Every setting with its value. Made by `recalld.daemon.settings.load`; `Settings()` is all defaults."""
 
     # Where it lives and what it listens on
@@ -487,7 +408,7 @@ def _table() -> tuple[Setting, ...]:
         rows.append(
             Setting(
                 name=meta["name"] or _dotted(one.name),
-                type=_TYPES[declared.removesuffix(" | None")],
+                type=TYPES[declared.removesuffix(" | None")],
                 default=one.default,
                 help=meta["help"],
                 minimum=meta["minimum"],

@@ -66,9 +66,9 @@ class LlmRequest:
 
     `schema` is the JSON schema of the answer (an object at its top), `schema_name` what the provider is told it is
     called. Say in the messages what to do, not how the JSON looks: the schema is sent once, by the provider.
-    `temperature` and `max_tokens` None leave the provider's default. `timeout` is for one attempt and `deadline` for
-    the whole with its waits and retries, both in seconds; None takes the settings'. `tool_choice` is `auto`, `none`,
-    `required` or the name of a tool.
+    `max_tokens` None leaves the provider's default. `timeout` is for one attempt and `deadline` for the whole with its
+    waits and retries, both in seconds; None takes the settings' value, as it does for `temperature`. `tool_choice` is
+    `auto`, `none`, `required` or the name of a tool.
     """
 
     operation: str
@@ -183,11 +183,16 @@ class Llm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What every call of a process shares. Times in seconds; `per_operation` caps below `concurrent`."""
+    """What every call of a process shares. Times in seconds; `per_operation` caps below `concurrent`.
+
+    `timeouts` and `temperatures` are of single operations, for requests that name none.
+    """
 
     concurrent: int = 32
     per_operation: Mapping[str, int] = field(default_factory=dict)
     timeout: float = 120.0
+    timeouts: Mapping[str, float] = field(default_factory=dict)
+    temperatures: Mapping[str, float | None] = field(default_factory=dict)
     deadline: float = 300.0
     retries: int = 3
     backoff: float = 1.0

@@ -186,14 +186,18 @@ class ModelClient:
         most = request.max_tokens
         if self._habits.output_limit is not None and most is not None:
             most = min(most, self._habits.output_limit)
-        timeout = self._limits.timeout if request.timeout is None else request.timeout
+        limits, temperature, timeout = self._limits, request.temperature, request.timeout
+        if temperature is None:
+            temperature = limits.temperatures.get(request.operation)
+        if timeout is None:
+            timeout = limits.timeouts.get(request.operation, limits.timeout)
         return Call(
             messages=messages,
             mode=run.mode,
             schema=request.schema if native else None,
             schema_name=request.schema_name,
             max_tokens=None if "max_tokens" in run.skip else most,
-            temperature=request.temperature,
+            temperature=temperature,
             tools=request.tools,
             tool_choice=request.tool_choice,
             skip=frozenset(self._habits.parameters | run.skip),

@@ -13,6 +13,7 @@ from recalld.actors.recall.bank import with_budgets
 from recalld.actors.recall.settings import RecallSettings
 from recalld.daemon.bank_settings import BANK_SETTINGS, resolve, validate_updates
 from recalld.daemon.settings import SETTINGS, Settings, SettingsError, docs_page, load, shown
+from recalld.daemon.settings_llm import llm_config
 from recalld.daemon.settings_recall import recall_settings
 from recalld.storage.errors import BadRequest
 
@@ -118,11 +119,61 @@ def test_code_of_a_model_folder_is_refused_and_explained() -> None:
     assert len(warnings) == 1 and "never runs code" in warnings[0]
 
 
-def test_their_provider_none_switches_extraction_off() -> None:
-    assert load({"HINDSIGHT_API_LLM_PROVIDER": "none"}).extraction_provider == "none"
-    warnings: list[str] = []
-    assert load({"HINDSIGHT_API_LLM_PROVIDER": "openai"}, warnings=warnings).extraction_provider == "local"
-    assert "LLM_PROVIDER" in warnings[0]
+def test_their_names_of_the_model_settings_mean_ours() -> None:
+    given = {
+        "HINDSIGHT_API_LLM_PROVIDER": "OpenAI",
+        "HINDSIGHT_API_LLM_API_KEY": "sk-secret-general",
+        "HINDSIGHT_API_LLM_MODEL": "general",
+        "HINDSIGHT_API_LLM_BASE_URL": "http://127.0.0.1:9/v1/",
+        "HINDSIGHT_API_LLM_MAX_CONCURRENT": "7",
+        "HINDSIGHT_API_LLM_TEMPERATURE_RETAIN": "none",
+        "HINDSIGHT_API_RETAIN_LLM_MODEL": "small",
+        "HINDSIGHT_API_CONSOLIDATION_LLM_PROVIDER": "anthropic",
+        "HINDSIGHT_API_CONSOLIDATION_LLM_API_KEY": "sk-secret-consolidation",
+        "HINDSIGHT_API_REFLECT_LLM_BASE_URL": "http://127.0.0.1:8/v1",
+        "HINDSIGHT_API_REFLECT_LLM_TIMEOUT": "12",
+    }
+    settings = load(given)
+    config = llm_config(settings)
+    assert (config.general.provider, config.general.model, config.limits.concurrent) == ("openai", "general", 7)
+    assert config.limits.temperatures == {"retain": None, "consolidate": 0.0, "reflect": 0.9}
+    assert config.limits.timeouts == {"reflect": 12.0}
+    retain, consolidate, reflect = (config.of(one) for one in ("retain", "consolidate", "reflect"))
+    assert (retain.model, retain.key, retain.base_url) == ("small", "sk-secret-general", "http://127.0.0.1:9/v1/")
+    assert (reflect.model, reflect.base_url) == ("general", "http://127.0.0.1:8/v1")
+    assert (consolidate.provider, consolidate.key, consolidate.model) == ("anthropic", "sk-secret-consolidation", "")
+    for text in (repr(settings), repr(config), str(shown(settings))):
+        assert "sk-secret" not in text
+
+
+def test_the_rules_work_until_there_is_a_key_or_a_provider() -> None:
+    assert load({}).llm_provider == "local"
+    assert load({"RECALLD_LLM_API_KEY": "sk-x"}).llm_provider == "openai"
+    assert load({"RECALLD_LLM_API_KEY": "sk-x", "RECALLD_LLM_PROVIDER": "none"}).llm_provider == "none"
+    assert load({"HINDSIGHT_API_LLM_PROVIDER": "none"}).llm_provider == "none"
+
+
+def test_the_key_of_one_provider_is_never_sent_to_another() -> None:
+    general = {"RECALLD_LLM_API_KEY": "sk-x", "RECALLD_LLM_MODEL": "m", "RECALLD_LLM_BASE_URL": "http://127.0.0.1:9"}
+    own = llm_config(load({**general, "RECALLD_LLM_RETAIN_PROVIDER": "ollama", "RECALLD_LLM_RETAIN_MODEL": "q"}))
+    assert (own.of("retain").key, own.of("retain").base_url) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"RECALLD_LLM_PROVIDER": "anthropic"}, "needs a key"),
+        ({"RECALLD_LLM_PROVIDER": "ollama"}, "needs the name of a model"),
+        ({"RECALLD_LLM_PROVIDER": "opnai"}, "must be one of"),
+        ({"RECALLD_LLM_EXTRA_BODY": "[1]"}, "must be a JSON object"),
+        ({"RECALLD_LLM_DEFAULT_HEADERS": '{"x": 1}'}, "every value must be text"),
+        ({"RECALLD_LLM_API_KEY": "k", "RECALLD_LLM_BASE_URL": "localhost:80"}, "must begin with http"),
+        ({"RECALLD_LLM_REFLECT_PROVIDER": "gemini"}, "llm.reflect: The model provider gemini needs a key"),
+    ],
+)
+def test_model_settings_that_cannot_work_are_named_at_start(given: dict[str, str], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load(given)
 
 
 def test_every_default_obeys_its_own_rule() -> None:
