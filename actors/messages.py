@@ -123,9 +123,10 @@ class StoredUnit:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A further mention of a unit, and what it takes to embed it there. `before` is a uid, or a unit id when that moves.
+    """A further mention of a unit, and what it takes to embed it there.
 
-    `number` names the mention; `names` are those of its entities; `date` as in `StoredUnit`.
+    `before` is a uid, or the id of a unit that moves as well. `number` names the mention; `names` are those of its
+    entities; `date` as in `StoredUnit`.
     """
 
     unit: str
@@ -173,6 +174,8 @@ class StoredChunk:
     shared: bool = False
     extractor: str = ""
     """Which model read it how; "" for the rules."""
+    mention_tags: Any = None
+    """Tags of the units it mentions; None when it mentions none."""
 
 
 @message(1)
@@ -359,12 +362,13 @@ class PlanErase:
 @message(1)
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """A unit whose vectors carry the text of one that goes; `before` is the unit that will stand before it."""
+    """A unit whose vectors carry the text of one that goes; `before` will stand before it: a uid, or an id when that
+    unit moves in the same write."""
 
     uid: int
     text: str
     date: str
-    before: int | None
+    before: Any
     before_text: str
 
 

@@ -34,7 +34,7 @@ def check_places(applier: Applier, uids: Iterable[int]) -> None:
         if (
             before is None
             or before.tags != unit.tags
-            or (before.retired_at is not None and unit.retired_at is None)
+            or (unit.stands and not before.stands)
             or applier.prev_of(unit.uid) != before.uid
         ):
             raise Superseded("The unit that another is to be embedded behind changed.")

@@ -1,9 +1,9 @@
 """Which of the units to be written say what a unit of the bank says already: those become mentions of it.
 
-Runs inside the write. One claim is one unit: the same line (case, width, spacing and the punctuation it ends with aside)
-from the same speaker, with the same tags, trust, network and event days. A claim that has ended meets itself again in
-one of two ways. Said after it ended, it is news, and a unit of its own; otherwise, as when an old conversation is sent
-once more, it is one more mention of what has ended.
+Runs inside the write. One claim is one unit: the same line (case, width, spacing and the punctuation it ends with
+aside) from the same speaker, with the same tags, trust, network and event days. A claim that has ended meets itself
+again in one of two ways. Said after it ended, it is news, and a unit of its own; otherwise, as when an old
+conversation is sent once more, it is one more mention of what has ended.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from recalld.actors.messages import ChunkWrite, DocumentState, StoredChunk, StoredUnit
+from recalld.actors.messages import ChunkWrite, DocumentState, Move, StoredChunk, StoredUnit
 from recalld.actors.retain.chunking import chunk_text
 from recalld.actors.retain.extraction import Fact
 from recalld.actors.retain.items import RetainItem
@@ -152,6 +152,12 @@ def lay_out(
         retagged = kept is not None and any(_given(unit.tags, label_tags) != _tags(item.tags) for unit in kept.units)
         if kept is not None and retagged and any(tag.startswith(label_tags) for u in kept.units for tag in u.tags):
             kept, retagged = None, False
+        if kept is not None and kept.shared:
+            held = retagged or (
+                kept.mention_tags is not None and _given(kept.mention_tags, label_tags) != _tags(item.tags)
+            )
+            # Claims are shared under the same tags alone: under others the chunk is read anew.
+            kept, retagged = (None, False) if held else (kept, retagged)
         if kept is not None and retagged:
             kept = replace(kept, units=tuple(replace(unit, tags=_tags(item.tags)) for unit in kept.units))
         draft.chunks.append(DraftChunk(text, name, glue, item, kept, retagged))
@@ -171,12 +177,45 @@ def places(
     if draft.append and not draft.merged and state.chunks:
         before = next((unit for chunk in reversed(state.chunks) for unit in reversed(chunk.units)), None)
     found: list[Place] = []
+    staying = {chunk.kept.index for chunk in draft.chunks if chunk.kept}
     for index, chunk in enumerate(draft.chunks):
         units: Iterable[StoredUnit | NewFact] = chunk.kept.units if chunk.kept else by_chunk.get(index, ())
         for unit in units:
+            if isinstance(unit, StoredUnit) and unit.behind is not None and unit.behind_chunk in staying:
+                before = unit.behind
             found.append(Place(unit, before if before is not None and _same_readers(before, unit) else None))
             before = unit
     return found
+
+
+def moves(drafts: Sequence[DocumentDraft], states: Sequence[DocumentState]) -> list[Move]:
+    """Where the units go whose chunks a request takes away, if other places still say the same."""
+    staying: dict[tuple[str, int], bool] = {}
+    going: list[StoredUnit] = []
+    for draft, state in zip(drafts, states, strict=True):
+        if draft.append and not draft.merged:
+            continue
+        kept = {chunk.kept.index for chunk in draft.chunks if chunk.kept}
+        for chunk in state.chunks:
+            staying[state.document_id, chunk.index] = chunk.index in kept
+            going += () if chunk.index in kept else chunk.units
+    found: dict[int, Move] = {}
+    for unit in going:
+        move = next((one for one in unit.moves if staying.get((one.document_id, one.chunk), True)), None)
+        if move is not None:
+            found[unit.uid] = move
+    gone = {unit.uid for unit in going}
+    return [_behind_moves(move, gone, found) for move in found.values()]
+
+
+def _behind_moves(move: Move, gone: Container[int], found: Mapping[int, Move]) -> Move:
+    """A predecessor that moves as well is named by its id, with the text it has there; one that goes is none."""
+    if move.before not in gone:
+        return move
+    other = found.get(move.before)
+    if other is None or other.unit == move.unit:
+        return replace(move, before=None, before_text="")
+    return replace(move, before=other.unit, before_text=other.text)
 
 
 def turns_behind(
@@ -197,7 +236,7 @@ def turns_behind(
         if unit.uid in written or (before is None and unit.retired):
             continue
         if before is None or not _same_readers(before, unit):
-            joins = last is not None and not unit.retired and _same_readers(last, unit)
+            joins = last is not None and not unit.retired and not unit.elsewhere and _same_readers(last, unit)
             turns.append(Place(unit, last if joins else None))
     return turns
 

@@ -17,23 +17,26 @@ from recalld.actors.messages import (
     DocumentState,
     DocumentWanted,
     DocumentWrite,
+    Move,
     PlanRetain,
     RetainJob,
     RetainPlan,
     StoredUnit,
     TurnWanted,
 )
+from recalld.actors.retain import moving
 from recalld.actors.retain import plan as planning
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Reading, extractor_for
 from recalld.actors.retain.items import RetainItem
 from recalld.actors.retain.marking import marked, note, skipped_row
 from recalld.actors.retain.model_labels import tag_keys
 from recalld.actors.retain.model_prompts import ReadingRules, reading_of, rules_of
+from recalld.actors.retain.moving import moved, names_of
 from recalld.actors.retain.plan import DocumentDraft, DraftChunk, NewFact, Place, day, text_of
 from recalld.actors.trust.instructions import NORMAL
-from recalld.storage.analysis import term_frequencies
 from recalld.storage.changes import Embedding
 from recalld.storage.errors import BadRequest, Unavailable
+from recalld.storage.mentions import claim_of
 from recalld.storage.records import EntityMention, PreparedUnit
 
 
@@ -61,6 +64,10 @@ class Preparation:
     readings: dict[str, Reading] = field(default_factory=dict)
     """What the model read, or had read before."""
     usage: dict[str, Any] = field(default_factory=dict)
+    claiming: list[bool] = field(default_factory=list)
+    """Of each document, whether its facts are claims."""
+    moves: list[Move] = field(default_factory=list)
+    """Units that go to other mentions of theirs; their texts stand behind those of the owners."""
 
     @property
     def documents(self) -> set[tuple[str, str, str]]:
@@ -197,6 +204,14 @@ def extract(
             if isinstance(place.unit, NewFact) or place.stale:
                 preparation.owners.append(place)
                 preparation.texts.append((text_of(place.unit), text_of(place.before), _date(place, job)))
+        preparation.claiming.append(claiming(config["retain_extraction_mode"], job.provider, preparation.model))
+    preparation.moves = planning.moves(preparation.drafts, plan.documents)
+    preparation.texts += [(move.text, move.before_text, move.date) for move in preparation.moves]
+
+
+def claiming(mode: str, provider: str, model: str) -> bool:
+    """Whether facts are claims, of which the same again is a mention; verbatim text is a unit each time it is sent."""
+    return mode not in ("verbatim", "chunks") and (provider != "none" or bool(model))
 
 
 def check_strategy(defaults: dict[str, Any], overrides: dict[str, Any], strategy: str | None) -> None:
@@ -276,8 +291,14 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
     embeddings: list[Embedding] = []
     documents: list[DocumentWrite] = []
     receipt: list[dict[str, Any]] = []
-    for draft, state, places, turns, facts in zip(
-        preparation.drafts, plan.documents, preparation.places, preparation.turns, preparation.facts, strict=True
+    for draft, state, places, turns, facts, claims in zip(
+        preparation.drafts,
+        plan.documents,
+        preparation.places,
+        preparation.turns,
+        preparation.facts,
+        preparation.claiming,
+        strict=True,
     ):
         for place in (*places, *turns):
             index = at.get(id(place))
@@ -286,7 +307,8 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
             before = place.before
             reference = before.id if isinstance(before, NewFact) else before.uid if before is not None else None
             if isinstance(place.unit, NewFact):
-                units.append(_unit(place.unit, job, embedded, index, reference, facts))
+                unit = _unit(place.unit, job, embedded, index, reference, facts)
+                units.append(replace(unit, claim=claim_of(unit)) if claims else unit)
             else:
                 embeddings.append(
                     Embedding(
@@ -302,6 +324,8 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
         texts = {place.unit.id: at[id(place)] for place in places if isinstance(place.unit, NewFact)}
         receipt += _receipt(draft, facts, job, texts, embedded, preparation.left_out)
     receipt += [skipped_row(item) for item in preparation.skipped]
+    after = start + len(preparation.owners)
+    moves = [moved(move, move.unit, embedded, after + offset) for offset, move in enumerate(preparation.moves)]
     return CommitRetain(
         tenant=job.tenant,
         bank_id=job.bank_id,
@@ -315,6 +339,8 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
         operation_id=job.operation_id,
         bank=plan.bank,
         usage=preparation.usage,
+        moves=tuple(moves),
+        audit_days=int(preparation.config.get("audit_log_retention_days", -1)),
     )
 
 
@@ -356,14 +382,17 @@ def _unit(
         causes=tuple(same_chunk[cause] for cause in fact.causes),
         cause_weights=fact.cause_weights,
         aliases=fact.aliases,
+        subject=fact.subject,
+        attribute=fact.attribute,
+        value=fact.value,
+        polarity=fact.polarity,
+        corrects=fact.corrects,
     )
 
 
 def terms_of(text: str, context: str, entities: tuple[EntityMention, ...]) -> tuple[tuple[str, int], ...]:
     """Keyword terms of a unit: its text and context, and entity names that the text does not hold already."""
-    fold = text.casefold()
-    names = [entity.name for entity in entities if entity.name.casefold() not in fold]
-    return term_frequencies("\n".join((text, context, *names)) if names or context else text)
+    return moving.terms_of(text, context, names_of(entities))
 
 
 def _document(
@@ -376,6 +405,10 @@ def _document(
     params: dict[str, Any] = {"context": first.context, "metadata": first.metadata}
     if last.timestamp is not None:
         params["event_date"] = last.timestamp
+    if last.utc_offset_minutes:
+        params["utc_offset_minutes"] = last.utc_offset_minutes
+    if last.undated:
+        params["undated"] = True
     if last.observation_scopes is not None:
         params["observation_scopes"] = last.observation_scopes
     if last.strategy:

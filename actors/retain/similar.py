@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recalld.actors.retain.commit import Similar
+from recalld.actors.retain.document_write import Similar
 from recalld.storage.edges import MAX_OF_A_KIND
 from recalld.storage.quantise import unit_rows
 from recalld.storage.records import PreparedUnit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from recalld.actors.messages import (
     StoredUnit,
     TurnWanted,
 )
+from recalld.actors.retain.moving import is_current, move_to, moves_apart, moves_out_of
 from recalld.actors.retain.plan import TURN_GAP_US, day
-from recalld.storage import keys
+from recalld.storage import keys, mentions
 from recalld.storage.errors import NotFound
-from recalld.storage.records import DocumentRecord, UnitRecord
+from recalld.storage.records import ChunkRecord, DocumentRecord, UnitRecord
 from recalld.storage.snapshot import Snapshot
 
 TURNS_LOOKED_AT = 32
@@ -75,17 +77,33 @@ def _state(
     for index in indexes:
         chunk = snap.chunk(record.number, index)
         if chunk is not None:
-            live = [unit for unit in snap.units(chunk.uids) if unit.retired_at is None]
+            units = [unit for unit in snap.units(chunk.uids) if unit.stands]
+            held = [one for one in chunk.mentions if mentions.mention(snap.txn, snap.bank, *one) is not None]
             # A chunk that lost units to an erase stands for its text no more: no digest, no match, so it is read again.
-            digest = chunk.digest if len(live) == len(chunk.uids) else ""
-            chunks.append(StoredChunk(index, digest, tuple(_stored(unit) for unit in live), chunk.extractor))
-    followers = tuple(_stored(unit) for chunk in chunks for unit in _followers(snap, record, chunk, tags))
+            whole = len(units) == len(chunk.uids) and len(held) == len(chunk.mentions)
+            chunks.append(
+                StoredChunk(
+                    index,
+                    chunk.digest if whole else "",
+                    tuple(_placed(snap, unit, record.number) for unit in units),
+                    extractor=chunk.extractor,
+                    shared=bool(chunk.mentions) or any(unit.proof_count > 1 for unit in units),
+                    mention_tags=_mention_tags(snap, chunk),
+                )
+            )
+    followers = tuple(unit for chunk in chunks for unit in _followers(snap, record, chunk, tags))
     return DocumentState(record.id, record.revision, tuple(chunks), record.chunks, record.tags, text, followers)
+
+
+def _mention_tags(snap: Snapshot, chunk: ChunkRecord) -> tuple[str, ...] | None:
+    uids = (snap.uid_of(unit_id) for unit_id, _ in chunk.mentions)
+    units = (snap.unit(uid) for uid in uids if uid is not None)
+    return next((unit.tags for unit in units if unit is not None), None)
 
 
 def _followers(
     snap: Snapshot, record: DocumentRecord, chunk: StoredChunk, tags: tuple[tuple[str, ...], ...]
-) -> list[UnitRecord]:
+) -> list[StoredUnit]:
     """Units outside the document's live ones that are embedded behind a unit of the chunk.
 
     Retired ones only where the unit may be tagged anew: that it is replaced changes nothing for what is read as of
@@ -96,12 +114,14 @@ def _followers(
         uids = [keys.trailing_u32(key) for key, _ in snap.txn.scan(keys.followers(snap.bank, unit.uid))]
         retagged = len(tags) > 1 or tuple(unit.tags) not in {tuple(one) for one in tags}
         for uid in uids:
-            live = uid < snap.n and bool(snap.columns.live[uid])
-            if live and snap.columns.document[uid] == record.number:
+            follower = snap.unit(uid) if uid < snap.n else None
+            if follower is None or follower.predecessor is None:
                 continue
-            follower = snap.unit(uid) if live or (retagged and uid < snap.n) else None
-            if follower is not None and follower.predecessor is not None:
-                found.append(follower)
+            if follower.stands and snap.columns.document[uid] == record.number:
+                continue
+            if follower.stands or retagged:
+                elsewhere = snap.columns.thread[uid] != record.thread
+                found.append(dataclasses.replace(_stored(follower), elsewhere=bool(elsewhere)))
     return found
 
 
@@ -121,8 +141,26 @@ def _stored(unit: UnitRecord) -> StoredUnit:
         predecessor=unit.predecessor,
         date=day(unit.occurred_start if unit.occurred_start is not None else unit.mentioned_at),
         mentioned_at=unit.mentioned_at,
-        retired=unit.retired_at is not None,
+        retired=not unit.stands,
     )
+
+
+def _placed(snap: Snapshot, unit: UnitRecord, document: int) -> StoredUnit:
+    """A unit of a document, with the unit of another that it stands behind, and where it can move to."""
+    stored = _stored(unit)
+    if unit.proof_count > 1 and is_current(snap, unit):
+        said = mentions.mentions_of(snap.txn, snap.bank, unit.id)
+        stored = dataclasses.replace(stored, moves=tuple(move_to(snap, unit, one, {}) for one in said))
+    if unit.predecessor is None or int(snap.columns.document[unit.predecessor]) == document:
+        return stored
+    behind = snap.unit(unit.predecessor)
+    if behind is None or not behind.stands or behind.proof_count < 2:
+        return stored
+    said = mentions.mentions_of(snap.txn, snap.bank, behind.id)
+    chunk = next((one.chunk_index for one in said if one.document == document), -1)
+    if chunk < 0:
+        return stored
+    return dataclasses.replace(stored, behind=_stored(behind), behind_chunk=chunk)
 
 
 def _turn_before(snap: Snapshot, wanted: TurnWanted) -> StoredUnit | None:
@@ -173,25 +211,43 @@ def plan_erase(snap: Snapshot, request: PlanErase) -> ErasePlan:
     behind = snap.columns.exists & (prev >= 0)
     if request.tags is not None:
         followers = _parted(snap, np.flatnonzero(behind & (chosen != chosen[prev])), chosen, request.tags)
+        number = _number(snap, request)
+        moves = moves_apart(snap, uids.tolist(), number, request.tags) if number else []
     else:
-        followers = _bereft(snap, np.flatnonzero(behind & ~chosen & chosen[prev]), chosen)
-    return ErasePlan(uids.astype("<u4").tobytes(), tuple(followers))
+        number = _number(snap, request)
+        moves = moves_out_of(snap, uids.tolist(), number) if number else []
+        there = {move.unit: move.text for move in moves}
+        followers = _bereft(snap, np.flatnonzero(behind & ~chosen & chosen[prev]), chosen, there)
+    return ErasePlan(uids.astype("<u4").tobytes(), tuple(followers), tuple(moves))
 
 
-def _bereft(snap: Snapshot, uids: Uids, gone: Bools) -> list[Follower]:
-    """Of the units right behind one in `gone`, those embedded behind it; each then stands behind what is left."""
+def _number(snap: Snapshot, request: PlanErase) -> int:
+    """The document's number; 0 where the request is not about one."""
+    record = snap.document_by_id(request.document_id) if request.document_id is not None else None
+    return 0 if record is None else record.number
+
+
+def _bereft(snap: Snapshot, uids: Uids, gone: Bools, there: dict[str, str]) -> list[Follower]:
+    """Of the units right behind one in `gone`, those embedded behind it; each then stands behind what is left.
+
+    One that moves to another document, with its text `there`, stays the unit before those.
+    """
     followers = []
     for unit in snap.units(uids.tolist()):
         if unit.predecessor is None:
             continue
         before = int(snap.columns.prev[unit.uid])
-        while before >= 0 and gone[before]:
+        went = snap.unit(before)
+        if went is not None and went.id in there and is_current(snap, went):
+            followers.append(Follower(unit.uid, unit.text, _stored(unit).date, went.id, there[went.id]))
+            continue
+        passed: set[int] = set()
+        while before >= 0 and gone[before] and before not in passed:
+            passed.add(before)
             before = int(snap.columns.prev[before])
-        stands = snap.unit(before) if before >= 0 else None
+        stands = snap.unit(before) if before >= 0 and not gone[before] else None
         if stands is not None and (
-            stands.tags != unit.tags
-            or stands.trust != unit.trust
-            or (stands.retired_at is not None and unit.retired_at is None)
+            stands.tags != unit.tags or stands.trust != unit.trust or (unit.stands and not stands.stands)
         ):
             stands = None
         before_text = stands.text if stands else ""

@@ -26,14 +26,16 @@ LOOKED_AT = 64
 STEPS_BACK = 6
 _FLIPPED = {"dislikes": ("", -1), "likes": ("", 1), "hates": ("", -1), "loves": ("", 1)}
 _MANY = frozenset(
-    "likes owns uses speaks plays eats drinks drives knows leads responsible_for allergic_to wants needs visited has"
-    " prefers enjoys reads watches supports believes interested_in member_of".split()
+    {"likes", "owns", "uses", "speaks", "plays", "eats", "drinks", "drives", "knows", "leads", "responsible_for"}
+    | {"allergic_to", "wants", "needs", "visited", "has", "prefers", "enjoys", "reads", "watches", "supports"}
+    | {"believes", "interested_in", "member_of"}
 )
 """Attributes of which one has many values at once, so that a second value ends no first."""
 _WORD = re.compile(r"\w{4,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 _EMPTY = frozenset(
-    "this that with have from they were been what when then than just also very really actually sorry wrong correction"
-    " mean meant said there here your about would could should because which".split()
+    {"this", "that", "with", "have", "from", "they", "were", "been", "what", "when", "then", "than", "just", "also"}
+    | {"very", "really", "actually", "sorry", "wrong", "correction", "mean", "meant", "said", "there", "here", "your"}
+    | {"about", "would", "could", "should", "because", "which"}
 )
 
 
@@ -152,7 +154,9 @@ def _agree(one: UnitRecord, other: UnitRecord) -> bool:
 
 def _words(unit: UnitRecord) -> frozenset[str]:
     speaker = set(_WORD.findall(folded(unit.speaker)))
-    return frozenset(word[:6] for word in _WORD.findall(folded(unit.text)) if word not in _EMPTY and word not in speaker)
+    return frozenset(
+        word[:6] for word in _WORD.findall(folded(unit.text)) if word not in _EMPTY and word not in speaker
+    )
 
 
 def new_corrections(units: Sequence[NewUnit]) -> frozenset[int]:
