@@ -7,12 +7,12 @@ same operation paid for, from its journal. Only the rest is asked for, a few chu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from recalld.actors.directory import Shards
 from recalld.actors.ledger import Ledger, Purpose
 from recalld.actors.llm.base import RETAIN, Llm
+from recalld.actors.llm.models import Models
 from recalld.actors.messages import Read, RetainPlan
 from recalld.actors.retain import prepare, readings
 from recalld.actors.retain.extraction import Reading
@@ -25,12 +25,19 @@ AT_ONCE = 8
 
 
 class ModelStage:
-    """Reads chunks with a model. `llm_for` gives the one of `retain`, `consolidate` or `reflect`."""
+    """Reads chunks with a model."""
 
-    def __init__(self, shards: Shards, ledger: Ledger, llm_for: Callable[[str], Llm]) -> None:
+    def __init__(self, shards: Shards, ledger: Ledger, models: Models) -> None:
         self._shards = shards
         self.ledger = ledger
-        self.llm_for = llm_for
+        self._models = models
+
+    def llm_for(self, operation: str) -> Llm:
+        """The model of `retain`, `consolidate` or `reflect`."""
+        return self._models.llm(operation)
+
+    async def close(self) -> None:
+        await self._models.close()
 
     @property
     def model(self) -> str:

@@ -12,10 +12,12 @@ from typing import Any
 
 from recalld.actors.reads_banks import bank, bank_stats, list_banks
 from recalld.actors.reads_documents import find_chunk, get_document, list_chunks, list_documents
-from recalld.actors.reads_entities import get_entity, list_entities, list_tags
+from recalld.actors.reads_entities import entity_changes, entity_names, get_entity, list_entities, list_tags
+from recalld.actors.reads_graph import get_entity_graph, get_graph
 from recalld.actors.reads_ledger import call_stats, day_sums, known_readings, list_calls
 from recalld.actors.reads_memories import get_memory, list_memories
 from recalld.actors.reads_operations import find_operation, get_operation, list_operations, receipt
+from recalld.actors.reads_source import document_source
 from recalld.actors.reads_texts import stored_texts
 from recalld.storage.partition import Partition
 
@@ -34,11 +36,16 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "list_tags": list_tags,
     "list_entities": list_entities,
     "get_entity": get_entity,
+    "entity_names": entity_names,
+    "entity_changes": entity_changes,
+    "entity_graph": get_entity_graph,
+    "graph": get_graph,
     "list_operations": list_operations,
     "get_operation": get_operation,
     "find_operation": find_operation,
     "receipt": receipt,
     "stored_texts": stored_texts,
+    "document_source": document_source,
     "list_calls": list_calls,
     "call_stats": call_stats,
     "day_sums": day_sums,

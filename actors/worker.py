@@ -35,7 +35,7 @@ from recalld.actors.retain import prepare
 from recalld.actors.retain.extraction import MODEL, Reading
 from recalld.actors.retain.prepare import Preparation
 from recalld.storage.changes import Embedding
-from recalld.storage.errors import NotFound, RecalldError, Superseded, Unavailable
+from recalld.storage.errors import BadRequest, NotFound, RecalldError, Superseded, Unavailable
 
 LANES = 3
 BATCH_JOBS = 16
@@ -103,6 +103,8 @@ class Worker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._stage is not None:
+            await self._stage.close()
 
     async def handle(self, message: Any) -> Any:
         match message:
@@ -124,7 +126,9 @@ class Worker:
         documents = frozenset((job.tenant, job.bank_id, name) for name in named if name is not None)
         loop = asyncio.get_running_loop()
         waiting = _Waiting(job, loop.create_future(), size, documents, loop.time() + job.seconds)
-        if job.provider == MODEL and self._stage is not None:
+        if job.provider == MODEL:
+            if self._stage is None:
+                raise BadRequest("extraction.provider is 'model' and no model is set; set llm.provider, or use 'auto'.")
             waiting.model, waiting.ready = self._stage.model, False
         self._waiting.append(waiting)
         self._arrived.set()

@@ -6,6 +6,7 @@ be called across processes.
 
 from __future__ import annotations
 
+import random
 import time
 import uuid
 from dataclasses import asdict
@@ -15,15 +16,25 @@ from typing import Any
 from recalld.actors.directory import Assignment, Directory, Shards
 from recalld.actors.embedding import Embedder
 from recalld.actors.encoder import Encoder
+from recalld.actors.ledger import Ledger, observe
+from recalld.actors.llm.base import Limits
+from recalld.actors.llm.models import LlmConfig, Models
+from recalld.actors.llm.provider import ModelChoice
+from recalld.actors.model_stage import ModelStage
 from recalld.actors.models import find_model
 from recalld.actors.recall.bank import settings_from_plain
+from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorSpec, Resolver
 from recalld.actors.shard import Shard
+from recalld.actors.spending import Caps, PriceTable
 from recalld.actors.worker import Worker
 from recalld.daemon import bank_settings
+from recalld.daemon.dispatch import extraction_by
+from recalld.daemon.settings_llm import llm_config
 from recalld.daemon.settings_recall import recall_settings
 from recalld.daemon.settings_table import Settings
 from recalld.storage.home import Home
+from recalld.storage.ledger import DAY_US
 from recalld.storage.partition import StoreSettings
 
 ENCODER, WORKER, DIRECTORY = "encoder", "worker-0", "directory"
@@ -107,10 +118,36 @@ def encoder(resolver: Resolver, embedding: dict[str, Any], threads: int, nice: i
     return Encoder(lambda: make_embedder(embedding), threads=threads, nice=nice)
 
 
-def worker(resolver: Resolver, home: str, shards: int) -> Worker:
+def worker(resolver: Resolver, home: str, shards: int, models: dict[str, Any] | None = None) -> Worker:
     place = Home(Path(home))
     routes = Shards(Assignment(place.info.partitions, shards), place.partition_of, resolver)
-    return Worker(routes, lambda: resolver.lookup(ENCODER), new_id)
+    stage = None if models is None else _model_stage(routes, models)
+    return Worker(routes, lambda: resolver.lookup(ENCODER), new_id, stage)
+
+
+def _model_stage(routes: Shards, values: dict[str, Any]) -> ModelStage:
+    ledger = Ledger(routes, PriceTable(values["prices"]), Caps(*values["caps"]), clock, new_id, values["keep_us"])
+    return ModelStage(routes, ledger, Models(_llm_from_plain(values["llm"]), chance=random.random, observe=observe))
+
+
+def model_values(settings: Settings) -> dict[str, Any] | None:
+    """What the worker needs for language models; None where no retain calls one."""
+    if extraction_by(settings) != MODEL:
+        return None
+    return {
+        "llm": asdict(llm_config(settings)),
+        "prices": list(settings.budget_prices),
+        "caps": [settings.budget_calls_per_day, settings.budget_tokens_per_day, settings.budget_cost_per_day],
+        "keep_us": int(settings.ledger_days * DAY_US),
+    }
+
+
+def _llm_from_plain(plain: dict[str, Any]) -> LlmConfig:
+    return LlmConfig(
+        ModelChoice(**plain["general"]),
+        {name: ModelChoice(**one) for name, one in plain["operations"].items()},
+        Limits(**plain["limits"]),
+    )
 
 
 def directory(resolver: Resolver, partitions: int, shards: int) -> Directory:
@@ -156,7 +193,10 @@ def encoder_spec(settings: Settings) -> ActorSpec:
 
 def worker_spec(settings: Settings, home: Home) -> ActorSpec:
     return ActorSpec(
-        WORKER, f"{HERE}:worker", {"home": str(home.path), "shards": settings.shard_count}, max_concurrency=1024
+        WORKER,
+        f"{HERE}:worker",
+        {"home": str(home.path), "shards": settings.shard_count, "models": model_values(settings)},
+        max_concurrency=1024,
     )
 
 

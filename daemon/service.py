@@ -21,11 +21,13 @@ from recalld.actors.filters import DocumentFilters, MemoryFilters
 from recalld.actors.query_cache import QueryEncoder
 from recalld.actors.recall.dates import detect_window
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
+from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorRef
 from recalld.daemon import archive, bank_profile, bank_settings
-from recalld.daemon.dispatch import Dispatcher, by_strategy, new_operations
-from recalld.daemon.wire.encoding import EncodedList
+from recalld.daemon.dispatch import Dispatcher, by_strategy, extraction_by, new_operations
 from recalld.daemon.screening import Screening
+from recalld.daemon.service_models import USAGE, ModelAnswers
+from recalld.daemon.wire.encoding import EncodedList
 from recalld.daemon.wire.recall_input import RecallInput
 from recalld.storage.analysis import query_terms
 from recalld.storage.errors import (
@@ -48,13 +50,12 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 Answer = dict[str, Any]
 
-USAGE = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "thoughts_tokens"), 0)
 RECALL_SECONDS = 30.0
 WORK_ATTEMPTS = 15
 """Times a job is given to a worker that is away: with the growing waits some 20 s, in which a process starts."""
 
 
-class MemoryService:
+class MemoryService(ModelAnswers):
     """The service of one daemon. `worker` starts the Worker actor at its first use."""
 
     def __init__(
@@ -100,7 +101,10 @@ class MemoryService:
 
     def retain_defaults(self) -> dict[str, Any]:
         """The server's bank settings, which a bank's overrides go over."""
-        return bank_settings.resolve(self.settings, {})
+        return {
+            **bank_settings.resolve(self.settings, {}),
+            "retain_max_completion_tokens": self.settings.retain_max_completion_tokens,
+        }
 
     # -- retain and recall -----------------------------------------------------------------------------------------
 
@@ -131,11 +135,14 @@ class MemoryService:
             request_id=operation_id or self._new_id(),
             now=self._clock(),
             defaults=self.retain_defaults(),
-            provider=self.settings.extraction_provider,
+            provider=extraction_by(self.settings),
         )
-        receipt = await self._work(job)
+        if job.provider == MODEL:
+            receipt = await self._journalled(job, items, job.request_id)
+        else:
+            receipt = await self._work(job)
         self._retained += len(items)
-        return {**answer, "receipt": receipt["items"]}
+        return {**answer, "usage": {**USAGE, **receipt.get("usage", {})}, "receipt": receipt["items"]}
 
     async def _work(self, job: Any) -> Any:
         """Have the worker carry out a job; a worker that died is started again and given the same request id."""
@@ -540,7 +547,7 @@ class MemoryService:
                 "warning": self._embedder.warning,
             },
             "ranking": "late interaction over semantic, keyword, graph and temporal arms; no cross-encoder",
-            "model": {"provider": settings.extraction_provider, "check": "none needed"},
+            "model": {"provider": extraction_by(settings), "check": "none needed"},
             "durability": settings.durability,
             "url": self.url,
             "quarantined": [number for shard in stats for number in shard["quarantined"]],

@@ -1,0 +1,258 @@
+"""The part of the façade that has to do with language models: journalled retains, dry runs, previews, the ledger.
+
+`ModelAnswers` is a base of `MemoryService`; it holds nothing of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from recalld.actors import messages
+from recalld.actors.spending import Price, consolidation_estimate, reflect_estimate
+from recalld.daemon.dispatch import REPROCESS, Dispatcher, extraction_by, pack_payload
+from recalld.storage.errors import BankNotFound, Conflict, NotFound, RecalldError
+from recalld.storage.records import CANCELLED, COMPLETED, FAILED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from recalld.actors.directory import Shards
+    from recalld.actors.retain.items import RetainItem
+    from recalld.daemon.settings_table import Settings
+
+Answer = dict[str, Any]
+
+USAGE = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "thoughts_tokens"), 0)
+LEFT = "The caller left before the retain was done; nothing of it was stored. Retry the operation, or send it again."
+PREVIEWED = (
+    ("retain_extraction_mode", "choice"),
+    ("retain_mission", "text"),
+    ("retain_custom_instructions", "text"),
+    ("retain_chunk_size", "text"),
+    ("retain_extract_causal_links", "boolean"),
+    ("entity_labels", "complex"),
+    ("entities_allow_free_form", "boolean"),
+    ("llm_output_language", "text"),
+)
+REFLECT_FACTORS = {"low": 0.5, "mid": 1.0, "high": 2.0}
+REFLECT_ITERATIONS = 10
+
+
+class ModelAnswers:
+    """What the service answers about models. The fields are `MemoryService`'s."""
+
+    settings: Settings
+    shards: Shards
+    _clock: Callable[[], int]
+    _new_id: Callable[[], str]
+    _dispatcher: Dispatcher
+
+    def retain_defaults(self) -> Answer:
+        raise NotImplementedError
+
+    async def _work(self, job: Any) -> Any:
+        raise NotImplementedError
+
+    async def _read(self, what: str, tenant: str, bank_id: str, **params: Any) -> Answer:
+        raise NotImplementedError
+
+    async def _child(self, what: str, tenant: str, bank_id: str, text: str, **params: Any) -> Answer:
+        raise NotImplementedError
+
+    # -- a synchronous retain with a model ---------------------------------------------------------------------------
+
+    async def _journalled(self, job: messages.RetainJob, items: Sequence[RetainItem], operation_id: str) -> Answer:
+        """Carry out a retain whose text is made durable first, as an operation that this call has in hand.
+
+        A crash in the middle leaves the operation pending: the next start carries it out with what was paid for. Any
+        error ends it as failed, to be retried by hand or sent again under the same id; nothing is half stored.
+        """
+        tenant, bank_id = job.tenant, job.bank_id
+        named = tuple(dict.fromkeys(item.document_id for item in items if item.document_id is not None))
+        new = messages.NewOperation(
+            operation_id,
+            "retain",
+            len(items),
+            pack_payload(items),
+            document_id=named[0] if len(named) == 1 else None,
+            result={"synchronous": True},
+            documents=named,
+        )
+        submit = messages.SubmitOperations(tenant, bank_id, self._clock(), (new,), held=True)
+        if not (await self.shards.call(tenant, bank_id, submit))["created"]:
+            known = await self._repeated(tenant, bank_id, operation_id)
+            if known is not None:
+                return known
+            await self.shards.call(tenant, bank_id, submit)
+        shard = self.shards.name_of(tenant, bank_id)
+        self._dispatcher.hold(shard, operation_id)
+        try:
+            answer: Answer = await self._work(dataclasses.replace(job, operation_id=operation_id))
+        except asyncio.CancelledError:
+            await asyncio.shield(self._ended(shard, job, operation_id, LEFT))
+            raise
+        except RecalldError as error:
+            await self._ended(shard, job, operation_id, error.message)
+            raise
+        finally:
+            self._dispatcher.release(shard, operation_id)
+        return answer
+
+    async def _ended(self, shard: str, job: messages.RetainJob, operation_id: str, error: str) -> None:
+        report = messages.FinishOperation(job.tenant, job.bank_id, operation_id, self._clock(), error=error)
+        try:
+            await self.shards.call_named(shard, report)
+        except RecalldError:
+            return  # its shard takes it back, and it is carried out in the background
+
+    async def _repeated(self, tenant: str, bank_id: str, operation_id: str) -> Answer | None:
+        """The answer of an operation that was carried out before; None when it failed and may be sent again."""
+        found = await self._read("get_operation", tenant, bank_id, operation_id=operation_id, include_payload=False)
+        if found["status"] == COMPLETED:
+            receipt = await self._read("receipt", tenant, bank_id, operation_id=operation_id)
+            return {"items": receipt["items"], "usage": (found["result_metadata"] or {}).get("usage", {})}
+        if found["status"] not in (FAILED, CANCELLED):
+            raise Conflict(f"Operation '{operation_id}' is {found['status']}; look at it until it has ended.")
+        change = messages.ChangeOperation(tenant, bank_id, operation_id, "delete", self._clock())
+        await self.shards.call(tenant, bank_id, change)
+        return None
+
+    # -- what extraction would do ------------------------------------------------------------------------------------
+
+    async def dry_run_extract(self, tenant: str, bank_id: str, item: RetainItem, overrides: Answer) -> Answer:
+        """The facts and chunks that retaining one item would give; nothing is stored."""
+        by = extraction_by(self.settings)
+        job = messages.DryRunJob(tenant, bank_id, item.to_plain(), self._clock(), self.retain_defaults(), overrides, by)
+        answer: Answer = await self._work(job)
+        return answer
+
+    async def reprocess_document(self, tenant: str, bank_id: str, document_id: str) -> Answer:
+        """Queue that a document's stored text is read anew. Raises `NotFound`; `Conflict` when no text was kept."""
+        text = f"Document '{document_id}' not found"
+        source = await self._child("document_source", tenant, bank_id, text, document_id=document_id)
+        from recalld.actors.retain.items import RetainItem
+
+        items = [RetainItem.from_plain(plain) for plain in source["items"]]
+        operation_id = self._new_id()
+        new = messages.NewOperation(
+            operation_id, REPROCESS, len(items), pack_payload(items), document_id=document_id, documents=(document_id,)
+        )
+        await self.shards.call(tenant, bank_id, messages.SubmitOperations(tenant, bank_id, self._clock(), (new,)))
+        return {"success": True, "operation_id": operation_id, "items_count": len(items)}
+
+    async def _ask(self, what: str, tenant: str, bank_id: str, **params: Any) -> Answer:
+        request = messages.AskModel(tenant, bank_id, what, self._clock(), self.retain_defaults(), params)
+        answer: Answer = await self._work(request)
+        return answer
+
+    async def probe_models(self, tenant: str, bank_id: str) -> Answer:
+        """Whether the models this bank would use answer."""
+        found = await self._ask("probe", tenant, bank_id)
+        return {"bank_id": bank_id, "operations": [{"operation": name, **one} for name, one in found.items()]}
+
+    async def preview_prompt(self, tenant: str, bank_id: str, operation: str, strategy: str | None) -> Answer:
+        """The messages an operation would send. Consolidation and reflect have none yet."""
+        if operation != "retain":
+            await self._read("bank", tenant, bank_id)
+            return {"messages": [], "strategy": strategy, "strategies": [], "run_settings": []}
+        found = await self._ask("preview", tenant, bank_id, strategy=strategy)
+        config = found["config"]
+        return {
+            "messages": [
+                {"role": role, "blocks": _blocks(role, content, config)} for role, content in found["messages"]
+            ],
+            "strategy": found["strategy"],
+            "strategies": found["strategies"],
+            "run_settings": [
+                {"field": name, "value": _shown(config.get(name)), "kind": kind, "editable": True}
+                for name, kind in PREVIEWED
+            ],
+        }
+
+    # -- the ledger and prices ---------------------------------------------------------------------------------------
+
+    async def list_llm_requests(self, tenant: str, bank_id: str, filters: Answer) -> Answer:
+        return await self._read("list_calls", tenant, bank_id, **filters)
+
+    async def llm_request_stats(self, tenant: str, bank_id: str, filters: Answer) -> Answer:
+        found = await self._read("call_stats", tenant, bank_id, now=self._clock(), **filters)
+        return {**found, "currency": self.settings.budget_currency}
+
+    async def price_preview(self, tenant: str, bank_id: str, request: Answer) -> Answer:
+        """What a retain of items, a consolidation of the backlog, or a reflect is likely to take.
+
+        Calls, tokens and money: `least` and `most` are the same but for a reflect, which may stop after one round or
+        go on to its limit of iterations. Money is null where the price of the model is not known.
+        """
+        operation, items = request["operation"], request.get("items") or ()
+        by = extraction_by(self.settings)
+        found = await self._ask(
+            "price", tenant, bank_id, items=tuple(item.to_plain() for item in items), provider=by if items else ""
+        )
+        price = None if found["prices"] is None else Price(*found["prices"])
+        answer: Answer = {
+            "operation": operation,
+            "model": found["model"],
+            "currency": self.settings.budget_currency,
+            "price_known": price is not None,
+        }
+        if operation == "retain":
+            one = found["estimate"]
+            return {
+                **answer,
+                "chunks": found["chunks"],
+                "chunks_reused": found["chunks_reused"],
+                "least": one,
+                "most": one,
+            }
+        if operation == "consolidation":
+            try:
+                backlog = (await self._read("bank_stats", tenant, bank_id))["pending_consolidation"]
+            except BankNotFound:
+                raise NotFound(f"Bank '{bank_id}' not found") from None
+            batch = int(found["config"].get("consolidation_llm_batch_size") or 8)
+            one = consolidation_estimate(backlog, batch, price).to_wire()
+            return {**answer, "facts": backlog, "least": one, "most": one}
+        iterations = max(1, int(REFLECT_ITERATIONS * REFLECT_FACTORS[request.get("budget") or "low"]))
+        least, most = reflect_estimate(iterations, price)
+        return {**answer, "iterations": iterations, "least": least.to_wire(), "most": most.to_wire()}
+
+
+def _blocks(role: str, content: str, config: Answer) -> list[Answer]:
+    """A message in parts: those that come from the bank's settings name the field."""
+    fields = ("retain_custom_instructions",) if role == "system" else ("retain_mission",)
+    blocks: list[Answer] = []
+    rest = content
+    for name in fields:
+        value = (config.get(name) or "").strip()
+        before, found, after = rest.partition(value) if value else (rest, "", "")
+        if found:
+            blocks += [_block(before), _block(value, name)]
+            rest = after
+    return [block for block in (*blocks, _block(rest)) if block["text"].strip()]
+
+
+def _block(text: str, name: str = "") -> Answer:
+    return {
+        "text": text,
+        "source": "config" if name else "builtin",
+        "field": name,
+        "section": "",
+        "heading": "",
+        "active": True,
+        "value": text if name else None,
+        "kind": "text",
+        "choices": None,
+        "editable": bool(name),
+    }
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)
