@@ -66,7 +66,6 @@ def schema(groups: Sequence[Group]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {group["key"]: _schema(group) for group in groups},
-        "required": [group["key"] for group in groups if not group["optional"]],
         "additionalProperties": False,
     }
 

@@ -219,24 +219,22 @@ def schema_for(rules: ReadingRules) -> dict[str, Any]:
         "occurred_start": _text(32),
         "occurred_end": _text(32),
     }
-    required = list(fields)
+    # Only the text is a must: an answer without a name or a date is still a fact.
+    required = ["text"] if rules.mode != "verbatim" else []
     if rules.free_form:
         entity = {
             "type": "object",
             "properties": {"name": _text(80), "kind": {"type": "string", "enum": list(KINDS)}},
-            "required": ["name", "kind"],
+            "required": ["name"],
             "additionalProperties": False,
         }
         fields["entities"] = {"type": "array", "items": entity, "maxItems": 12}
-        required.append("entities")
     fields["confidence"] = {"type": "number", "minimum": 0, "maximum": 1}
     if rules.causal and rules.mode != "verbatim":
         number = {"type": "integer", "minimum": 0, "maximum": MOST_FACTS[rules.mode]}
         fields["caused_by"] = {"type": "array", "items": number, "maxItems": 5}
     if rules.labels:
         fields["labels"] = model_labels.schema(rules.labels)
-        if any(not group["optional"] for group in rules.labels):
-            required.append("labels")
     fact = {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
     if rules.mode == "verbatim":
         return fact
