@@ -8,11 +8,14 @@ window each are as fast as batches.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import sys
 import threading
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -20,6 +23,7 @@ import numpy.typing as npt
 import onnxruntime
 from tokenizers import Encoding, Tokenizer
 
+from recalld.actors import signed_weights
 from recalld.actors.core_gate import CoreGate
 from recalld.actors.models import ModelFiles, ModelIdentity, file_sha256, resolve_device
 from recalld.actors.vocabulary import Vocabulary
@@ -40,6 +44,7 @@ TOKEN_DIM = 64
 MAX_QUERY_TOKENS = 512
 _MAX_QUERY_CHARACTERS = 20_000
 _BLAS_ALONE = 2**18  # multiply-adds
+_LARGEST_REWRITTEN = 2**29  # bytes; a larger file is not read into memory twice
 _LEAST_OWN = 48  # a window keeps room for at least this many tokens of text and date
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids", "position_ids"}
 
@@ -275,12 +280,32 @@ def _open_session(files: ModelFiles, providers: list[str]) -> Any:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(str(files.model), options, providers=providers)
+        session = onnxruntime.InferenceSession(_model(files.model, providers), options, providers=providers)
     except Exception:  # the runtime raises a dozen unrelated classes here
         raise ModelUnusable(
             f"The ONNX file of the embedding model '{files.name}' cannot be loaded; it is incomplete, damaged, or "
             "needs a newer onnxruntime. Fetch or export it again."
         ) from None
+    # It keeps a model given as bytes, to start again on another provider; ours are chosen already.
+    session._model_bytes = None
+    _give_back()
+    return session
+
+
+def _model(path: Path, providers: list[str]) -> str | bytes:
+    """What the session is made of: the file, or its bytes with weights that this processor multiplies faster."""
+    if providers[0] != "CPUExecutionProvider" or not signed_weights.pays() or path.stat().st_size > _LARGEST_REWRITTEN:
+        return str(path)
+    plain = path.read_bytes()
+    signed = signed_weights.with_signed_weights(plain)
+    return str(path) if signed is plain else signed
+
+
+def _give_back() -> None:
+    """Return what loading a model needed for a moment to the system; glibc alone would keep some 40 MB."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
+    if trim is not None:
+        trim(0)
 
 
 def _check_inputs(files: ModelFiles, session: Any) -> frozenset[str]:
