@@ -396,7 +396,6 @@ class CommitErase:
     document_id: str | None = None
     network: int | None = None
     moves: tuple[Any, ...] = ()
-    model: dict[str, Any] = field(default_factory=dict)
 
 
 # -- banks and reads: gateway -> shard -------------------------------------------------------------------------------

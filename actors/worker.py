@@ -26,6 +26,8 @@ from recalld.actors.messages import (
     DryRunJob,
     EraseJob,
     ErasePlan,
+    Move,
+    Moved,
     PatchDocument,
     PlanErase,
     RetainJob,
@@ -33,6 +35,7 @@ from recalld.actors.messages import (
 from recalld.actors.model_stage import ModelStage
 from recalld.actors.retain import prepare
 from recalld.actors.retain.extraction import MODEL, Reading
+from recalld.actors.retain.moving import moved
 from recalld.actors.retain.prepare import Preparation
 from recalld.storage.changes import Embedding
 from recalld.storage.errors import BadRequest, NotFound, RecalldError, Superseded, Unavailable
@@ -317,9 +320,17 @@ class Worker:
         """Erase units, their followers embedded anew in the same commit."""
         wanted = PlanErase(job.tenant, job.bank_id, job.document_id, job.network)
 
-        def commit(plan: ErasePlan, embeddings: tuple[Embedding, ...]) -> CommitErase:
+        def commit(plan: ErasePlan, embeddings: tuple[Embedding, ...], moves: tuple[Moved, ...]) -> CommitErase:
             return CommitErase(
-                job.tenant, job.bank_id, job.request_id, job.now, plan.uids, embeddings, job.document_id, job.network
+                job.tenant,
+                job.bank_id,
+                job.request_id,
+                job.now,
+                plan.uids,
+                embeddings,
+                job.document_id,
+                job.network,
+                moves,
             )
 
         return await self._with_followers(wanted, commit, job.seconds)
@@ -330,22 +341,27 @@ class Worker:
             return await self._shards.call(request.tenant, request.bank_id, request, seconds=request.seconds)
         wanted = PlanErase(request.tenant, request.bank_id, request.document_id, tags=request.tags)
 
-        def commit(plan: ErasePlan, embeddings: tuple[Embedding, ...]) -> PatchDocument:
-            return dataclasses.replace(request, uids=plan.uids, embeddings=embeddings)
+        def commit(plan: ErasePlan, embeddings: tuple[Embedding, ...], moves: tuple[Moved, ...]) -> PatchDocument:
+            return dataclasses.replace(request, uids=plan.uids, embeddings=embeddings, moves=moves)
 
         return await self._with_followers(wanted, commit, request.seconds)
 
     async def _with_followers(
-        self, wanted: PlanErase, commit: Callable[[ErasePlan, tuple[Embedding, ...]], Any], seconds: float
+        self,
+        wanted: PlanErase,
+        commit: Callable[[ErasePlan, tuple[Embedding, ...], tuple[Moved, ...]], Any],
+        seconds: float,
     ) -> Any:
-        """Commit a change with the new vectors of the followers it has; planned again when the bank changed."""
+        """Commit a change with the new vectors of its followers and moves; planned again when the bank changed."""
         for attempt in range(ATTEMPTS):
             try:
                 plan: ErasePlan = await self._shards.call(wanted.tenant, wanted.bank_id, wanted)
             except NotFound:
                 # Gone, perhaps by this very request, whose answer got lost: the commit answers that again, or this.
                 plan = ErasePlan(b"", ())
-            embedded = await self._embed_followers([(f.text, f.before_text, f.date) for f in plan.followers])
+            moves: tuple[Move, ...] = plan.moves
+            texts = [(one.text, one.before_text, one.date) for one in (*plan.followers, *moves)]
+            embedded = await self._embed_followers(texts)
             embeddings = tuple(
                 Embedding(
                     follower.uid,
@@ -357,8 +373,13 @@ class Worker:
                 )
                 for i, follower in enumerate(plan.followers)
             )
+            there = tuple(
+                moved(move, self._new_id() if move.parts else move.unit, embedded, i)
+                for i, move in enumerate(moves, len(plan.followers))
+            )
             try:
-                return await self._shards.call(wanted.tenant, wanted.bank_id, commit(plan, embeddings), seconds=seconds)
+                message = commit(plan, embeddings, there)
+                return await self._shards.call(wanted.tenant, wanted.bank_id, message, seconds=seconds)
             except Superseded:
                 if attempt == ATTEMPTS - 1:
                     raise

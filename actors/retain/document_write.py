@@ -288,7 +288,7 @@ class DocumentWriter:
         going = [unit for unit in self._leaving if unit.uid not in self.matcher.continued]
         placed = moving.take(applier, going, self.commit.moves)
         taken = [(one.former.unit.id, one.mention.number) for one in placed]
-        moved, formers = moving.place(applier, placed, self.uids, now, erased=False)
+        moved, formers = moving.place(applier, placed, self.uids, now, erased=False, similar=self.similar)
         own = list(self.new)
         self.new += moved
         if self.new:

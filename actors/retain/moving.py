@@ -44,6 +44,8 @@ from recalld.storage.records import (
 )
 from recalld.storage.snapshot import Snapshot
 
+Similar = Mapping[str, tuple[list[tuple[int, float]], list[tuple[str, float]]]]
+
 # -- planning --------------------------------------------------------------------------------------------------------
 
 
@@ -237,7 +239,13 @@ def prepared_unit(mention: MentionRecord, like: UnitRecord, move: Moved, tags: t
 
 
 def place(
-    applier: Applier, placed: Sequence[Placed], uids: dict[str, int], now: int, *, erased: bool
+    applier: Applier,
+    placed: Sequence[Placed],
+    uids: dict[str, int],
+    now: int,
+    *,
+    erased: bool,
+    similar: Similar | None = None,
 ) -> tuple[list[NewUnit], list[Former]]:
     """The units of some moves, to be added after those they follow are gone; `uids` learns their uids.
 
@@ -276,6 +284,7 @@ def place(
                 former=former.unit,
                 proof=1 + len(applier.mentions_of(former.unit.id)),
                 recorded_at=mention.recorded_at if erased else None,
+                similar=stored_links(similar, move.id),
             )
         )
         formers.append(former)
@@ -336,8 +345,24 @@ def document_by(applier: Applier, number: int) -> DocumentRecord | None:
     return None if value is None else codec.decode(DocumentRecord, value)
 
 
+def check_apart(
+    applier: Applier, moves: Sequence[Moved], uids: Iterable[int], document: int, tags: tuple[str, ...]
+) -> None:
+    """Raise `Superseded` unless `moves` hold whatever is to part under new tags."""
+    prepared = {move.unit for move in moves}
+    for unit in leaving(applier, uids):
+        outside = unit.tags != tags and any(one.document != document for one in applier.mentions_of(unit.id))
+        if outside and unit.id not in prepared:
+            raise Superseded("A claim gained a mention while new tags were prepared.")
+
+
 def part(
-    applier: Applier, moves: Sequence[Moved], document: int, tags: tuple[str, ...], now: int
+    applier: Applier,
+    moves: Sequence[Moved],
+    document: int,
+    tags: tuple[str, ...],
+    now: int,
+    similar: Similar | None = None,
 ) -> tuple[list[NewUnit], list[tuple[str, int]]]:
     """Mentions that become units of their own because a document gets new `tags`; and the rows that they were.
 
@@ -379,6 +404,7 @@ def part(
                 undocumented=mention.undocumented,
                 proof=1 + len(rest),
                 recorded_at=mention.recorded_at,
+                similar=stored_links(similar, move.id),
             )
         )
         for one in rest:
@@ -397,6 +423,11 @@ def _rename(applier: Applier, mention: MentionRecord, unit_id: str, now: int) ->
     record = dataclasses.replace(document, revision=document.revision + 1)
     applier.apply(DocumentStored(record, (dataclasses.replace(chunk, mentions=named),)))
     applier.apply(MentionsAdded((dataclasses.replace(mention, unit=unit_id),), now))
+
+
+def stored_links(similar: Similar | None, unit_id: str) -> tuple[tuple[int, float], ...]:
+    """Links of a unit to stored ones."""
+    return () if similar is None else tuple(similar.get(unit_id, ([], []))[0])
 
 
 def names_of(entities: Iterable[EntityMention]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from recalld.actors.messages import Moved
 from recalld.actors.retain.document_write import Similar
 from recalld.storage.edges import MAX_OF_A_KIND
 from recalld.storage.quantise import unit_rows
@@ -15,7 +16,9 @@ from recalld.storage.snapshot import Snapshot
 FLOOR = 0.7
 
 
-def similar_units(snap: Snapshot | None, units: Sequence[PreparedUnit], dim: int, floor: float = FLOOR) -> Similar:
+def similar_units(
+    snap: Snapshot | None, units: Sequence[PreparedUnit | Moved], dim: int, floor: float = FLOOR
+) -> Similar:
     """For each unit id: (stored uid, cosine) and (id of a unit of the request, cosine) pairs at or above `floor`.
 
     Of a unit with several vectors the first stands for it.
