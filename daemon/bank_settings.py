@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recalld.actors.retain import model_labels
 from recalld.actors.trust.instructions import SOURCE_LEVELS
 from recalld.actors.trust.redaction import POLICIES
 from recalld.daemon.settings_rows import ALIAS_PREFIX, ENV_PREFIX
 from recalld.daemon.settings_table import SETTINGS, Settings
-from recalld.storage.errors import BadRequest
+from recalld.storage.errors import BadRequest, Unprocessable
 
 Check = Callable[[Any], bool]
 
@@ -244,6 +245,10 @@ def check_together(resolved: Mapping[str, Any]) -> None:
         raise BadRequest("Nothing was stored. recall_budget_fixed_low, _mid and _high must not fall.")
     if resolved["recall_budget_min"] > resolved["recall_budget_max"]:
         raise BadRequest("Nothing was stored. recall_budget_min must not be above recall_budget_max.")
+    try:
+        model_labels.checked(resolved["entity_labels"])
+    except Unprocessable as error:
+        raise BadRequest(f"Nothing was stored. {error.message}") from None
     default, known = resolved["retain_default_strategy"], resolved["retain_strategies"] or {}
     if default is not None and default not in known:
         raise BadRequest("Nothing was stored. retain_default_strategy must be a key of retain_strategies.")

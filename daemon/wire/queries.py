@@ -46,12 +46,12 @@ class ListMemoriesQuery(PageQuery):
 
     def to_filters(self) -> MemoryFilters:
         """The filters. Raises `BadRequest` for an unknown type or state, a bad date, or a window that is empty."""
-        start, end = _window(self.start_date, self.end_date)
+        start, end = window(self.start_date, self.end_date)
         return MemoryFilters(
-            type=_one_of(self.type, NETWORK_NAMES, "type"),
+            type=one_of(self.type, NETWORK_NAMES, "type"),
             q=self.q or None,
-            consolidation_state=_one_of(self.consolidation_state, ("failed", "pending", "done"), "consolidation_state"),
-            state=_one_of(self.state, ("valid", "invalidated"), "state") or "valid",
+            consolidation_state=one_of(self.consolidation_state, ("failed", "pending", "done"), "consolidation_state"),
+            state=one_of(self.state, ("valid", "invalidated"), "state") or "valid",
             document_id=self.document_id or None,
             entity_id=self.entity_id or None,
             tags=tuple(dict.fromkeys(self.tags or ())),
@@ -68,7 +68,7 @@ class ClearMemoriesQuery(RequestModel):
     type: str | None = None
 
     def to_type(self) -> str | None:
-        return _one_of(self.type, NETWORK_NAMES, "type")
+        return one_of(self.type, NETWORK_NAMES, "type")
 
 
 class ListDocumentsQuery(PageQuery):
@@ -80,7 +80,7 @@ class ListDocumentsQuery(PageQuery):
     end_date: str | None = None
 
     def to_filters(self) -> DocumentFilters:
-        start, end = _window(self.start_date, self.end_date)
+        start, end = window(self.start_date, self.end_date)
         return DocumentFilters(
             q=self.q or None,
             tags=tuple(dict.fromkeys(self.tags or ())),
@@ -142,7 +142,7 @@ class OperationQuery(RequestModel):
     include_payload: bool = False
 
 
-def _one_of(value: str | None, known: tuple[str, ...], field: str) -> str | None:
+def one_of(value: str | None, known: tuple[str, ...], field: str) -> str | None:
     if not value:
         return None
     if value not in known:
@@ -150,7 +150,7 @@ def _one_of(value: str | None, known: tuple[str, ...], field: str) -> str | None
     return value
 
 
-def _window(start: str | None, end: str | None) -> tuple[int | None, int | None]:
+def window(start: str | None, end: str | None) -> tuple[int | None, int | None]:
     bounds: list[Any] = []
     for field, text in (("start_date", start), ("end_date", end)):
         if not text:

@@ -105,7 +105,7 @@ async def test_configuration(edge: Edge) -> None:
         changed = await client.aupdate_bank_config("c d", retain_chunk_size=500, disposition_empathy=5)
         assert changed["overrides"] == {"retain_chunk_size": 500, "disposition_empathy": 5}
         assert (await client.aget_bank_config("c d"))["config"]["retain_chunk_size"] == 500
-        assert len(changed["config"]) == 58
+        assert len(changed["config"]) >= 58
         assert (await client.areset_bank_config("c d"))["overrides"] == {}
         mission = await client.aset_mission("c d", "Be brief")
         assert mission["mission"] == "Be brief" if isinstance(mission, dict) else mission.mission == "Be brief"
