@@ -15,6 +15,7 @@ from recalld.storage import codec, keys
 from recalld.storage.columns import Columns
 from recalld.storage.environment import ReadTxn
 from recalld.storage.errors import BadRequest, NotFound
+from recalld.storage.groups import as_roots, read_parents, roots_of
 from recalld.storage.isotime import iso
 from recalld.storage.names import folded
 from recalld.storage.partition import Partition
@@ -41,16 +42,22 @@ def list_memories(partition: Partition, tenant: str, bank_id: str, params: dict[
     """
     filters: MemoryFilters = params["filters"]
     with partition.read(tenant, bank_id) as snap:
-        columns = snap.columns
-        chosen = np.flatnonzero(_mask(snap, filters))
+        chosen = chosen_units(snap, filters)
         if _needs_bodies(filters):
             chosen = np.array([uid for uid in chosen.tolist() if _body_passes(snap, uid, filters)], np.int64)
-        # Ascending by (mentioned, recorded, uid) and turned round; an unknown instant is the least of all.
-        order = np.lexsort((chosen, columns.recorded[chosen], columns.mentioned[chosen]))[::-1]
-        uids = cut(chosen[order].tolist(), filters.limit, filters.offset)
+        uids = cut(chosen.tolist(), filters.limit, filters.offset)
         names = Names(snap.txn, snap.bank)
         items = [_list_item(unit, names, _sources(snap.txn, snap.bank, unit)) for unit in snap.units(uids)]
     return page(items, len(chosen), filters.limit, filters.offset)
+
+
+def chosen_units(snap: Snapshot, filters: MemoryFilters) -> NDArray[np.int64]:
+    """uids of what passes all that needs no body, latest mentioned first, then latest recorded, undated ones last."""
+    columns = snap.columns
+    chosen = np.flatnonzero(_mask(snap, filters))
+    # Ascending by (mentioned, recorded, uid) and turned round; an unknown instant is the least of all.
+    order = np.lexsort((chosen, columns.recorded[chosen], columns.mentioned[chosen]))[::-1]
+    return chosen[order]
 
 
 def _mask(snap: Snapshot, filters: MemoryFilters) -> Bools:
@@ -127,9 +134,10 @@ class Names:
         self._txn = txn
         self._bank = bank
         self._names: dict[int, str | None] = {}
+        self._roots = roots_of(read_parents(txn, bank))
 
     def of(self, unit: UnitRecord) -> Iterator[str]:
-        for number in unit.entities:
+        for number in as_roots(self._roots, unit.entities):
             if number not in self._names:
                 value = self._txn.get(keys.number(self._bank, keys.ENTITY, number))
                 self._names[number] = None if value is None else codec.decode(EntityRecord, value).name

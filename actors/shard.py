@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 import structlog
 
-from recalld.actors import banks, messages, operations, reads, reads_ledger
+from recalld.actors import banks, entities_by_hand, messages, operations, reads, reads_ledger
 from recalld.actors.bank_threads import PLAN, READ, RECALL, BankThreads
+from recalld.actors.entity_messages import ChangeEntities
 from recalld.actors.hosting import log_unexpected
 from recalld.actors.recall import engine
 from recalld.actors.recall.bank import under_bank, with_budgets
@@ -33,7 +34,7 @@ from recalld.storage.errors import BankNotFound, DeadlineExceeded, NotFound, Qua
 from recalld.storage.home import Home
 from recalld.storage.partition import Partition, StoreSettings
 from recalld.storage.records import OperationRecord
-from recalld.storage.upkeep import compact, tend
+from recalld.storage.upkeep import compact, tend, verify
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -134,13 +135,21 @@ class Shard:
                     request_id=message.request_id,
                     create=message.create,
                 )
-            case messages.DeleteBank():
-                return await self._delete_bank(message)
-            case messages.PatchDocument():
+            case ChangeEntities():
                 return await self._write(
                     message.tenant,
                     message.bank_id,
-                    partial(banks.patch_document, request=message),
+                    partial(entities_by_hand.change_entities, request=message),
+                    request_id=message.request_id,
+                )
+            case messages.DeleteBank():
+                return await self._delete_bank(message)
+            case messages.PatchDocument():
+                similar = await self._linked(message.tenant, message.bank_id, message.moves)
+                return await self._write(
+                    message.tenant,
+                    message.bank_id,
+                    partial(banks.patch_document, request=message, similar=similar),
                     request_id=message.request_id,
                 )
             case messages.SubmitOperations():
@@ -204,7 +213,10 @@ class Shard:
         return await self._threads.run(PLAN, partition, request.tenant, request.bank_id, run)
 
     async def _commit_retains(self, request: messages.CommitRetains) -> tuple[Any, ...]:
-        prepared = await asyncio.gather(*(self._linked(commit) for commit in request.commits), return_exceptions=True)
+        prepared = await asyncio.gather(
+            *(self._linked(one.tenant, one.bank_id, (*one.units, *one.moves)) for one in request.commits),
+            return_exceptions=True,
+        )
         futures: list[Awaitable[Any]] = []
         for commit, similar in zip(request.commits, prepared, strict=True):
             if isinstance(similar, BaseException):
@@ -227,19 +239,21 @@ class Shard:
                     self._queue.settle((commit.tenant, commit.bank_id), commit.operation_id)
         return tuple(_as_error(answer) if isinstance(answer, BaseException) else answer for answer in answers)
 
-    async def _linked(self, commit: messages.CommitRetain) -> Any:
+    async def _linked(self, tenant: str, bank_id: str, units: tuple[Any, ...]) -> Any:
         """Each new unit's semantic links, looked up before the write so that the writer never searches."""
-        partition = await self._of(commit.tenant, commit.bank_id)
-        dim = int(commit.model["dim"])
+        if not units:
+            return {}
+        partition = await self._of(tenant, bank_id)
+        dim = len(units[0].vectors) // max(1, len(units[0].scales) // 4)
 
         def run() -> Any:
             try:
-                with partition.read(commit.tenant, commit.bank_id) as snap:
-                    return similar_units(snap, commit.units, dim)
+                with partition.read(tenant, bank_id) as snap:
+                    return similar_units(snap, units, dim)
             except BankNotFound:
-                return similar_units(None, commit.units, dim)
+                return similar_units(None, units, dim)
 
-        return await self._threads.run(PLAN, partition, commit.tenant, commit.bank_id, run)
+        return await self._threads.run(PLAN, partition, tenant, bank_id, run)
 
     # -- erasing ---------------------------------------------------------------------------------------------------
 
@@ -253,10 +267,11 @@ class Shard:
         return await self._threads.run(PLAN, partition, request.tenant, request.bank_id, run)
 
     async def _commit_erase(self, request: messages.CommitErase) -> dict[str, Any]:
+        similar = await self._linked(request.tenant, request.bank_id, request.moves)
         return await self._write(
             request.tenant,
             request.bank_id,
-            partial(banks.commit_erase, request=request),
+            partial(banks.commit_erase, request=request, similar=similar),
             request_id=request.request_id,
             frees=True,
         )
@@ -413,6 +428,10 @@ class Shard:
             case "compact":
                 sizes = {str(n): await asyncio.to_thread(compact, p) for n, p in self._partitions.items()}
                 return {"partitions": {n: {"before": before, "after": after} for n, (before, after) in sizes.items()}}
+            case "verify":
+                tenant, bank_id = request.params["tenant"], request.params["bank_id"]
+                partition = await self._of(tenant, bank_id)
+                return await asyncio.to_thread(verify, partition, tenant, bank_id)
             case "backup":
                 target = Path(request.params["folder"])
                 for number, partition in self._partitions.items():

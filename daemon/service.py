@@ -26,6 +26,7 @@ from recalld.actors.runtime import ActorRef
 from recalld.daemon import archive, bank_profile, bank_settings
 from recalld.daemon.dispatch import Dispatcher, by_strategy, extraction_by, new_operations
 from recalld.daemon.screening import Screening
+from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
 from recalld.daemon.wire.encoding import EncodedList
 from recalld.daemon.wire.recall_input import RecallInput
@@ -55,7 +56,7 @@ WORK_ATTEMPTS = 15
 """Times a job is given to a worker that is away: with the growing waits some 20 s, in which a process starts."""
 
 
-class MemoryService(ModelAnswers):
+class MemoryService(EntityService, ModelAnswers):
     """The service of one daemon. `worker` starts the Worker actor at its first use."""
 
     def __init__(

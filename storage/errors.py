@@ -22,6 +22,7 @@
     │   ├── ModelRateLimited           503 model_rate_limited (a model provider asks for patience)
     │   ├── ModelUnavailable           503 model_unavailable  (a model provider is down or out of reach)
     │   └── BudgetExhausted            429 budget_exhausted   (a cap on model calls, tokens or money is reached)
+    ├── Gone                           410 gone               (an operation that is no longer offered)
     ├── TooLarge                       413 too_large
     ├── DeadlineExceeded               504 deadline
     ├── ClientClosed                   499 client_closed
@@ -214,6 +215,10 @@ class FileUnreadable(Unprocessable):
     """A file is of a kind nobody reads here, damaged, or takes more time or memory than it may."""
 
     code = "file_unreadable"
+
+
+class Gone(RecalldError):
+    status, code = 410, "gone"
 
 
 class TooLarge(RecalldError):

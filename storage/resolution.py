@@ -194,7 +194,8 @@ def _learnt(names: Names, numbers: dict[str, int], aliases: Sequence[tuple[str, 
             if one.why == ALIAS and uid not in one.evidence:
                 names.change_entity(part, evidence=(*one.evidence, uid)[-EVIDENCE_KEPT:])
             continue
-        if names.root(whole) in one.apart or part in other.apart:
+        group = set(names.members(names.root(whole)))
+        if group.intersection(one.apart) or part in other.apart:
             continue
         if part in names.parents:
             # The short name is somebody else's already; here it is a name of this one.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from functools import partial
+from typing import Any
 
 import numpy as np
 import structlog
@@ -21,6 +22,7 @@ from recalld.storage.faults import origin
 from recalld.storage.hnsw import HnswIndex
 from recalld.storage.open_bank import OpenBank
 from recalld.storage.partition import Partition
+from recalld.storage.verify import verify_bank
 
 log = structlog.get_logger(__name__)
 
@@ -34,6 +36,8 @@ FREE_SHARE = 0.5
 FREE_BYTES = 64 << 20
 QUIET_WRITES_SECONDS = 10.0
 COMPACTION_RESTS_SECONDS = 600.0
+VERIFY_PAUSE = 0.0005
+"""Seconds that counting a bank stands aside after each piece of work."""
 
 
 def tend(partition: Partition, seconds: float) -> bool:
@@ -195,3 +199,12 @@ def _sweep_slice(txn: WriteTxn, bank: int, dead: NDArray[np.bool_], start: bytes
         else:
             txn.delete(key)
     return follow
+
+
+def verify(partition: Partition, tenant: str, bank_id: str) -> dict[str, Any]:
+    """Count a bank's tables against each other, others first; see `storage.verify`. Raises `BankNotFound`."""
+    with partition.environment.read(long=True) as txn:
+        number = partition.bank_number(txn, tenant, bank_id)
+        if number is None:
+            raise BankNotFound.named(bank_id)
+        return verify_bank(txn, number, lambda: time.sleep(VERIFY_PAUSE)).plain()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from recalld.daemon.routes import admin, banks, documents, memories, operations, system
+from recalld.daemon.routes import admin, banks, documents, entities, memories, models, operations, system
 from recalld.daemon.routing import Route
 
 ROUTES: tuple[Route, ...] = (
     *system.ROUTES,
     *admin.ROUTES,
+    *entities.ROUTES,
+    *models.ROUTES,
     *memories.ROUTES,
     *banks.ROUTES,
     *documents.ROUTES,
