@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from recalld.actors.messages import ChangeOperation, Claimed, FinishOperation, SubmitOperations
+from recalld.actors.reads_files import FILE_KIND
 from recalld.actors.retain.commit import read_operation, settle_parent
 from recalld.storage import codec, keys
 from recalld.storage.apply import Applier
@@ -288,6 +289,8 @@ def _retry(applier: Applier, operation: OperationRecord, now: int, requeue: Requ
         child = read_operation(applier, name)
         if child is not None and child.status in (FAILED, CANCELLED):
             _retry(applier, child, now, requeue)
+    if operation.kind == FILE_KIND and not deferred:
+        raise Conflict(f"The upload of operation '{operation.id}' was removed when it ended; upload the file again.")
     payload = keys.operation_key(applier.bank, keys.PAYLOAD, operation.id)
     if operation.kind not in PARENT_KINDS and applier.txn.get(payload) is None:
         raise Conflict(

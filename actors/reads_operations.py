@@ -58,7 +58,7 @@ def _row(record: OperationRecord) -> dict[str, Any]:
         "operation_type": record.kind,
         "items_count": record.items_count,
         "document_id": record.document_id,
-        "filename": None,
+        "filename": record.result.get("filename"),
         "mental_model_id": None,
         "details": None,
         "created_at": iso(record.created_at),

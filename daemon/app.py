@@ -144,7 +144,8 @@ class Edge:
         call = Call(self.service, self.settings, self.metrics, time.monotonic() - self.started, self.router.routes)
         call.path = decode_parameters(match.raw)
         call.query, ignored = read_query(route, request.rel_url.raw_query_string)
-        call.body, ignored_fields = await read_body(route, request)
+        call.body, ignored_fields = (None, []) if route.upload else await read_body(route, request)
+        call.upload = request if route.upload else None
         if ignored := [*ignored, *ignored_fields]:
             headers["X-Ignored-Params"] = ignored_header(ignored)
         if route.lane is None:

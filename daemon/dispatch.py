@@ -18,12 +18,14 @@ from recalld.actors import messages
 from recalld.actors.directory import Shards
 from recalld.actors.hosting import log_unexpected
 from recalld.actors.retain.extraction import MODEL
+from recalld.actors.reads_files import FILE_KIND
 from recalld.actors.runtime import ActorRef
 from recalld.storage import codec
 from recalld.storage.errors import BudgetExhausted, ModelRateLimited, ModelUnavailable, RecalldError
 
 if TYPE_CHECKING:
     from recalld.actors.retain.items import RetainItem
+    from recalld.daemon.files import FileDesk
     from recalld.daemon.settings_table import Settings
 
 log = structlog.get_logger(__name__)
@@ -125,12 +127,14 @@ class Dispatcher:
         worker: Callable[[], Awaitable[ActorRef]],
         clock: Callable[[], int],
         defaults: Callable[[], dict[str, Any]],
+        files: FileDesk,
     ) -> None:
         self._settings = settings
         self._shards = shards
         self._worker = worker
         self._clock = clock
         self._defaults = defaults
+        self._files = files
         self._slots = asyncio.Semaphore(settings.operations_slots)
         self._claimers: list[asyncio.Task[None]] = []
         self._keepers: list[asyncio.Task[None]] = []
@@ -211,6 +215,8 @@ class Dispatcher:
                 await self._failed(shard, claimed, RecalldError("The operation used up its attempts."), final=True)
                 return
             items, now = unpack_payload(claimed.payload), self._clock()
+            if claimed.kind == FILE_KIND:
+                items = await self._files.items(claimed, items)
             job = messages.RetainJob(
                 claimed.tenant,
                 claimed.bank_id,
@@ -238,6 +244,8 @@ class Dispatcher:
         finally:
             self._in_hand[shard].discard(claimed.id)
             self._slots.release()
+            if claimed.kind == FILE_KIND:
+                await self._files.settled(claimed)
 
     async def _failed(self, shard: str, claimed: messages.Claimed, error: RecalldError, final: bool = False) -> None:
         """Report a failure: a passing one goes back to the queue after a growing wait, another ends the operation."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from aiohttp import web
 from pydantic import ValidationError
@@ -31,6 +32,9 @@ class Reply:
     body: bytes | Mapping[str, Any]
     status: int = 200
     content_type: str = "application/json"
+    file: Path | None = None
+    """A file to send in place of the body, under the name `filename`."""
+    filename: str = ""
 
 
 @dataclass(slots=True)
@@ -46,6 +50,8 @@ class Call:
     path: Mapping[str, str] = field(default_factory=dict)
     query: RequestModel | None = None
     body: RequestModel | None = None
+    upload: web.Request | None = None
+    """The request of a route that reads its body itself."""
 
     @property
     def bank(self) -> str:
@@ -146,8 +152,14 @@ def ignored_header(names: list[str]) -> str:
     return ", ".join(safe)[:MAX_IGNORED_HEADER]
 
 
-async def respond(request: web.Request, reply: Reply, headers: Mapping[str, str], gzip_min_size: int) -> web.Response:
+async def respond(
+    request: web.Request, reply: Reply, headers: Mapping[str, str], gzip_min_size: int
+) -> web.StreamResponse:
     """The answer as a response, compressed when that pays and the caller accepts it."""
+    if reply.file is not None:
+        named = f"attachment; filename*=UTF-8''{quote(reply.filename, safe='')}"
+        kind = {"Content-Type": reply.content_type, "Content-Disposition": named}
+        return web.FileResponse(reply.file, headers={**headers, **kind})
     body = reply.body if isinstance(reply.body, bytes) else await encoding.encode(reply.body)
     response = web.Response(status=reply.status, headers=headers)
     response.headers["Content-Type"] = reply.content_type

@@ -88,6 +88,7 @@ async def open_service(settings: Settings, *, work: bool = True) -> MemoryServic
         await _end(started, home)
         raise
     if work:
+        await service.files.sweep()
         service.start()
     return service
 

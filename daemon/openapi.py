@@ -59,7 +59,14 @@ def _operation(route: Route, refs: Any) -> dict[str, Any]:
     }
     if route.body:
         schema = refs[(route.body, "validation")]
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        content = {"application/json": {"schema": schema}}
+        if route.upload:
+            files = {"type": "array", "items": {"type": "string", "format": "binary"}}
+            parts = {"files": files, "request": schema}
+            content = {
+                "multipart/form-data": {"schema": {"type": "object", "required": ["files"], "properties": parts}}
+            }
+        operation["requestBody"] = {"required": True, "content": content}
     if not route.public:
         operation["security"] = [{"key": []}, {}]
     return operation
@@ -119,7 +126,7 @@ def _entry(method: str, path: str, operation: dict[str, Any], described: dict[st
 
 
 def _schema(title: str, content: dict[str, Any], described: dict[str, Any]) -> str:
-    schema = content["application/json"]["schema"]
+    schema = next(iter(content.values()))["schema"]
     name = schema.get("$ref", "").rpartition("/")[2]
     shown = described["components"]["schemas"].get(name, schema).get("properties", {})
     lines = {field: _brief(one) for field, one in shown.items()}

@@ -120,7 +120,10 @@ class Screening:
         )
         if not sweep.counts:
             return changed
-        found = {"policy": sweep.policy, "found": dict(sorted(sweep.counts.items()))}
+        # An upload comes through twice: first what is known of it, then its text.
+        before = changed.notes.get("redaction", {}).get("found", {})
+        counts = {kind: sweep.counts.get(kind, 0) + before.get(kind, 0) for kind in sorted({*sweep.counts, *before})}
+        found = {"policy": sweep.policy, "found": counts}
         return replace(changed, notes={**changed.notes, "redaction": found})
 
     def _document_id(self, sweep: Sweep, document_id: str | None) -> str | None:

@@ -25,6 +25,7 @@ from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorRef
 from recalld.daemon import archive, bank_profile, bank_settings
 from recalld.daemon.dispatch import Dispatcher, by_strategy, extraction_by, new_operations
+from recalld.daemon.files import FileDesk
 from recalld.daemon.screening import Screening
 from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
@@ -86,8 +87,9 @@ class MemoryService(EntityService, ModelAnswers):
         self._phases: dict[str, dict[str, float]] = {}
         self._retained = 0
         self._date_failures = 0
-        self._dispatcher = Dispatcher(settings, self.shards, worker, clock, self.retain_defaults)
         self.screening = Screening(self._read, self.retain_defaults, home.path / "keys")
+        self.files = FileDesk(settings, home.path, self.shards, self._read, self.screening, clock, new_id)
+        self._dispatcher = Dispatcher(settings, self.shards, worker, clock, self.retain_defaults, self.files)
         self.url: str | None = None
 
     def start(self) -> None:
@@ -151,7 +153,10 @@ class MemoryService(EntityService, ModelAnswers):
         async def once(left: float) -> Any:
             return await (await self._worker()).call(dataclasses.replace(job, seconds=left), timeout=left)
 
-        return await with_patience(once, self.settings.retain_wall_timeout, WORK_ATTEMPTS)
+        done = await with_patience(once, self.settings.retain_wall_timeout, WORK_ATTEMPTS)
+        if isinstance(job, messages.EraseJob):
+            await self.files.tidy(job.tenant, job.bank_id)
+        return done
 
     async def _submit(self, tenant: str, bank_id: str, items: list[RetainItem], operation_id: str | None) -> list[str]:
         """Store an operation for each strategy the items name, in one write; their ids, in order of first mention."""
@@ -298,6 +303,7 @@ class MemoryService(EntityService, ModelAnswers):
 
     async def delete_bank(self, tenant: str, bank_id: str) -> Answer:
         found = await self.shards.call(tenant, bank_id, messages.DeleteBank(tenant, bank_id, self._new_id()), 120.0)
+        await self.files.tidy(tenant, bank_id)
         count = found["deleted"]
         return {"success": True, "message": f"Bank '{bank_id}' deleted", "deleted_count": count}
 
@@ -506,6 +512,7 @@ class MemoryService(EntityService, ModelAnswers):
             await self.shards.call(tenant, bank_id, request)
         except BankNotFound:
             raise NotFound(f"Operation '{operation_id}' not found") from None
+        await self.files.tidy(tenant, bank_id)
         return {"success": True, "message": f"Operation '{operation_id}' {done}", "operation_id": operation_id}
 
     # -- the daemon itself -----------------------------------------------------------------------------------------

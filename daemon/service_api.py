@@ -10,6 +10,7 @@ from recalld.daemon.wire.recall_input import RecallInput
 
 if TYPE_CHECKING:
     from recalld.actors.retain.items import RetainItem
+    from recalld.daemon.files import FileDesk
 
 Answer = dict[str, Any]
 
@@ -17,9 +18,12 @@ Answer = dict[str, Any]
 class MemoryServiceApi(Protocol):
     """Every answer is a plain dict in the contract's wire shape: ISO dates, every declared field present.
 
-    Errors are `recalld.storage.errors`; anything else becomes a 500 whose cause stands only in the log. Every method
+    `files` takes uploads. Errors are `recalld.storage.errors`; anything else becomes a 500 whose cause stands only in the log. Every method
     may be cancelled when its client leaves.
     """
+
+    @property
+    def files(self) -> FileDesk: ...
 
     async def retain(
         self,

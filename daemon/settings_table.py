@@ -35,7 +35,7 @@ def _engine(
 
 SECTIONS = (
     "embedding", "extraction", "retain", "recall", "graph", "rank", "bank", "store", "operations", "ray", "admission",
-    "budget", "ledger", "llm",
+    "budget", "files", "ledger", "llm",
 )  # fmt: skip
 
 
@@ -207,6 +207,28 @@ class Settings(LlmRows):
     store_document_text: bool = _row(
         True, "Keep source texts.", name="store_document_text", alias="STORE_DOCUMENT_TEXT"
     )
+
+    # Files
+    enable_file_upload_api: bool = _row(True, "Uploads of files.", alias="ENABLE_FILE_UPLOAD_API", reload=True)
+    files_parser: str = _row(
+        "markitdown",
+        "Who converts PDF, DOCX, PPTX and XLSX. Other names are accepted and not used; other formats need nobody.",
+        alias="FILE_PARSER",
+    )
+    files_max_count: int = _row(
+        10, "Files of one upload.", minimum=1, maximum=1000, alias="FILE_CONVERSION_MAX_BATCH_SIZE"
+    )
+    files_max_batch_mb: int = _row(
+        100, "MB of the files of one upload together.", minimum=1, alias="FILE_CONVERSION_MAX_BATCH_SIZE_MB"
+    )
+    files_max_upload_mb: int = _row(128, "MB of the body of an upload, beyond which it is not read (413).", minimum=1)
+    files_max_characters: int = _row(10_000_000, "Characters a file may turn into.", minimum=1000)
+    files_keep: bool = _row(
+        True, "Keep an upload until its document is erased; under redaction it goes once it is converted."
+    )
+    files_convert_at_once: int = _row(1, "Files converted at once.", minimum=1, maximum=64)
+    files_convert_seconds: float = _row(120.0, "Seconds the conversion of a file may take.", minimum=1)
+    files_convert_memory_mb: int = _row(2048, "Memory the conversion of a file may take, in MB.", minimum=256)
 
     # Recall: budgets and floors
     recall_budget_function: str = _row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recalld.daemon.routes import admin, banks, documents, entities, memories, models, operations, system
+from recalld.daemon.routes import admin, banks, documents, entities, files, memories, models, operations, system
 from recalld.daemon.routing import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -14,6 +14,7 @@ ROUTES: tuple[Route, ...] = (
     *banks.ROUTES,
     *documents.ROUTES,
     *operations.ROUTES,
+    *files.ROUTES,
 )
 
 __all__ = ["ROUTES"]

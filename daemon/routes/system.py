@@ -41,7 +41,7 @@ async def show_version(call: Call) -> dict[str, Any]:
         "worker": True,
         "bank_config_api": call.settings.enable_bank_config_api,
         "bank_llm_health": False,
-        "file_upload_api": False,
+        "file_upload_api": call.settings.enable_file_upload_api,
         "document_export_api": False,
         "document_import_api": False,
         "audit_log": False,
