@@ -35,6 +35,8 @@ FIGURES = (
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CJK = 0x2E80
+_LETTER = "0-9a-z_\u00c0-\u2e7f"
+"""Of scripts that put spaces between words: a word ends where Chinese begins."""
 _TITLES = {"mr", "mrs", "ms", "dr", "prof", "the"}
 _ROLES = frozenset({"user", "assistant", "host", "guest"})
 Keys = tuple[tuple[str, ...], ...]
@@ -221,8 +223,8 @@ def says(text: str, word: str) -> bool:
     word = fold(word)
     if not word[0].isalnum() or word == "n't" or ord(word[0]) >= _CJK:
         return word in text
-    end = r"(?!\w)" if len(word) <= 2 else ""
-    return re.search(rf"(?<!\w){re.escape(word)}{end}", text) is not None
+    end = f"(?![{_LETTER}])" if len(word) <= 2 else ""
+    return re.search(f"(?<![{_LETTER}]){re.escape(word)}{end}", text) is not None
 
 
 def holds(text: str, keys: Keys) -> bool:
