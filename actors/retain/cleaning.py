@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from recalld.actors.retain import languages
 from recalld.actors.retain.lexicon import FILLER_PHRASES_CJK, FILLER_WORDS
 
 # Elements that client programs wrap around a turn. Only a closed pair is removed: a text that talks about a tag, in
@@ -51,7 +52,10 @@ _ANSWER_WORDS = frozenset({"yes", "no", "yep", "yup", "nope", "yeah", "done", "r
 _FILLER_PHRASES = re.compile(
     r"\b(?:you'?re welcome|no problem|no worries|sounds good|got it|see you(?: later| soon| then)?"
     r"|good (?:night|morning)|thank you|talk (?:to you )?(?:later|soon)|take care"
-    r"|have a (?:good|nice|great) (?:day|one|night|weekend)|never ?mind|will do|makes sense|my pleasure|of course)\b",
+    r"|have a (?:good|nice|great) (?:day|one|night|weekend)|never ?mind|will do|makes sense|my pleasure|of course"
+    r"|one (?:sec|second|moment|minute)|just a (?:sec|second|moment|minute)|be right back|uh[- ]huh|mm[- ]hm+|no way"
+    r"|for real|fair enough"
+    r"|you too|same here|i see|i know,? right|let['’]?s (?:begin|start|go|see))\b",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -103,20 +107,26 @@ def is_system_prompt(text: str) -> bool:
 
 
 def is_empty(text: str) -> bool:
-    """Whether nothing is said: blank, or punctuation alone. A letter, a digit or an emoji says something."""
-    for character in text:
-        kind = unicodedata.category(character)
-        if kind[0] in "LN":
-            return False
-        if kind == "So" and not "\u2500" <= character <= "\u259f" and character != "\ufffd":
-            return False
-    return True
+    """Whether nothing is said: blank, punctuation or box drawing. A letter, a digit or an emoji says something."""
+    return not any(_says(character) for character in text)
+
+
+def _says(character: str) -> bool:
+    kind = unicodedata.category(character)
+    return kind[0] in "LN" or (kind == "So" and not "\u2500" <= character <= "\u259f" and character != "\ufffd")
+
+
+def is_emoji(text: str) -> bool:
+    """Whether a turn holds no letter and no digit, only pictures."""
+    return not any(unicodedata.category(character)[0] in "LN" for character in text)
 
 
 def is_filler(text: str) -> bool:
     """Whether a turn only keeps the conversation going ("ok thanks"). Bare answers (yes, no) are kept."""
     if len(text) > 80:
         return False
+    if is_emoji(text) or languages.is_filler(text):
+        return True
     if text.strip(" \t\n.!~。！～…") in FILLER_PHRASES_CJK:
         return True
     words = [word.casefold() for word in _WORD.findall(_FILLER_PHRASES.sub(" ", text))]
@@ -125,6 +135,97 @@ def is_filler(text: str) -> bool:
     if "?" in text or all(word in _ANSWER_WORDS for word in words):
         return False
     return all(word in FILLER_WORDS for word in words)
+
+
+_GREETING = re.compile(
+    r"^\W*(?:(?:oh|hey|hi|hiya|hello|yo|wow|woah|whoa|aw+|ah|yay|ha(?:ha)*|hah|lol|ok|okay|yeah|yep|yup"
+    r"|sure(?: thing)?|cool|nice(?: one)?|"
+    r"great|thanks(?: a (?:lot|ton|bunch|million)| so much| again)?|thank you(?: so much| very much| again)?|thx"
+    r"|cheers|bye|"
+    r"goodbye|congrats|congratulations|morning|good (?:morning|evening|afternoon|night)|dear|way to go|no (?:problem"
+    r"|worries)|"
+    r"you(?:'|’)?re welcome|take care|good (?:to (?:see|hear from) you|luck)|great to (?:see|hear from) you"
+    r"|see you(?: soon| later)?|"
+    r"talk (?:to you )?(?:soon|later)|you too|same here|totally agree|i (?:totally )?agree|for sure|of course"
+    r"|absolutely|exactly|"
+    r"how(?:'|’)?s it going|how are you(?: doing)?(?: today)?|how have you been|how(?:'|’)?ve you been|what(?:'"
+    r"|’)?s up(?: with you)?|what(?:'|’)?s new|"
+    r"long time no (?:see|talk|chat)|nice to (?:see|meet|hear from) you|hope (?:you(?:'|’)?re|you are"
+    r"|all is) (?:doing )?(?:well|good|great)|"
+    r"hope this (?:email|message|e-mail) finds you well|i hope (?:you(?:'|’)?re|you are) (?:doing )?well"
+    r"|let me know(?: if (?:you have any questions|anything comes up))?)"
+    r"(?:\W+|$))+(?:(?P<name>[A-Z][a-z]+)(?: [A-Z][a-z]+)?\W*)?$"
+)
+
+
+def is_phatic(sentence: str) -> bool:
+    """Whether a sentence only greets, thanks or cheers, with or without a name: it is left out of a longer turn."""
+    return len(sentence) <= 80 and (
+        _GREETING.match(sentence[:1].lower() + sentence[1:] if sentence[:1].isupper() else sentence) is not None
+        or is_filler(sentence)
+    )
+
+
+_SERVICE = re.compile(
+    r"^\W*(?:(?:how|what) (?:can|may|could|else can) i (?:help|do|assist)\b.*|how (?:can|may) i (?:be of )?\w+.*"
+    r"|(?:please )?(?:feel free|don['’]t hesitate) to \w+.*|"
+    r"(?:is there )?anything else (?:i can|you).*|(?:i['’]m|i am) (?:here|happy|glad) to (?:help|assist).*"
+    r"|i hope (?:this|that) helps.*|"
+    r"let me know (?:if|when|how|what).*|glad (?:i|to) (?:could )?help.*|happy to help.*|"
+    r"(?:i['’]m )?(?:very |so )?sorry,? but (?:as an ai|i(?:['’]m| am) (?:an ai|not able|unable)|i (?:can['’]?t"
+    r"|cannot|can not)) .*|"
+    r"(?:unfortunately,? )?(?:as an ai(?: (?:language )?model| assistant)?,? )?i (?:can['’]?t|cannot|can not"
+    r"|am unable to|am not able to|['’]m unable to) (?:help|assist|answer|comply|do that|fulfil+|provide).*|"
+    r"as an ai(?: (?:language )?model| assistant)?,? i .*)$",
+    re.IGNORECASE,
+)
+_HOUSEKEEPING = re.compile(
+    r"^\W*(?:is this (?:thing )?(?:on|working)|(?:can|could) (?:you|everyone|everybody) (?:hear|see) (?:me|us"
+    r"|my screen)(?: (?:now|ok(?:ay)?|alright))?|i can hear you(?: (?:fine|now|well))?|"
+    r"(?:you['’]re|you are) (?:on mute|muted|breaking up)|(?:(?:ok(?:ay)?|right|lovely|great|good|so|alright"
+    r"|well)[, ]+)*(?:let['’]?s|shall we) (?:begin|start|get started|move on|continue)|"
+    r"(?:please )?introduce yourself(?: please)?|(?:your |any |next )?[\w ]{1,30}, please|next (?:question|item"
+    r"|point|slide)(?: please)?|(?:over|back) to you(?:[, ]+\w+)?|"
+    r"welcome(?: (?:back|everyone|to the (?:show|podcast|meeting)))*|go ahead|please go on|please continue"
+    r"|testing(?:[, ]+(?:one|two|1|2|testing))*|i['’]ll share my screen)\W*$",
+    re.IGNORECASE,
+)
+
+
+def is_housekeeping(text: str) -> bool:
+    """Whether a turn is only about the talk itself: microphones, turns to speak, an offer of help, a refusal."""
+    if len(text) > 160:
+        return False
+    stripped = text.strip()
+    return _HOUSEKEEPING.match(stripped) is not None or _SERVICE.match(stripped) is not None
+
+
+def says_nothing(sentences: list[str], *, assistant: bool) -> bool:
+    """Whether every sentence of a turn is filler or housekeeping; an assistant may also ask back after a greeting."""
+    if not sentences:
+        return True
+    idle = [is_phatic(one) or is_housekeeping(one) for one in sentences]
+    if all(idle):
+        return True
+    return (
+        assistant
+        and any(idle)
+        and all(i or one.rstrip().endswith("?") for i, one in zip(idle, sentences, strict=True))
+        and len(sentences) <= 3
+    )
+
+
+_DISFLUENT = re.compile(
+    r"(?:(?<=^)|(?<=[\s,.…]))(?:u+h+|u+m+|e+rm+|ä+h+m*|hm+|uhm+)\b(?!-)[,.…]*\s*|, er,(?= )", re.IGNORECASE
+)
+
+
+def without_disfluencies(text: str) -> str:
+    """The words without "uh" and "um"; the rest as it stands."""
+    if _DISFLUENT.search(text) is None:
+        return text
+    cleaned = _DISFLUENT.sub("", text)
+    return re.sub(r" {2,}", " ", re.sub(r",\s*(?=[.!?]|$)", "", cleaned)).strip() or text
 
 
 def drop_reason(text: str) -> str | None:

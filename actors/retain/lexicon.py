@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text between its blanks."""
     return frozenset(text.split())
 
 
-FILLER_WORDS = _words(
+FILLER_WORDS = word_set(
     """
     ok okay okey k kk ty thx thanks thank thankyou cheers cool great nice good fine alright right gotcha yep yup
     yeah lol haha hahaha hehe hmm hm mm mhm uh um er ah oh wow hi hello hey hiya bye goodbye np welcome perfect
-    awesome you so much very again a lot all done noted vale gracias hola danke merci bonjour hallo
+    awesome you so much very again a lot all done noted lmao rofl lmfao night sec brb gn gm huh hm uhuh yup yas sure
+    exactly absolutely totally indeed true lovely wonderful perfect brilliant excellent everyone folks guys
+    vale gracias hola danke merci bonjour hallo
     """
 )
 """Words of which a turn that only keeps the conversation going consists."""
 
 
-FILLER_PHRASES_CJK = _words(
+FILLER_PHRASES_CJK = word_set(
     """
     好 好的 嗯 嗯嗯 哦 谢谢 謝謝 多谢 不客气 你好 您好 再见 哈哈 哈哈哈 收到 了解 はい うん ありがとう
     ありがとうございます どうも こんにちは 了解です 네 넵 감사합니다 고마워 안녕 안녕하세요
@@ -26,7 +29,7 @@ FILLER_PHRASES_CJK = _words(
 """Whole turns that only keep the conversation going, where words are not spaced."""
 
 
-NEVER_NAMES = _words(
+NEVER_NAMES = word_set(
     """
     i me my mine myself we us our ours you your yours he him his she her hers it its they them their theirs who
     whom whose this that these those the a an and or but nor so yet for if then else when while where why how
@@ -49,7 +52,7 @@ NEVER_NAMES = _words(
 """Words that are no name whatever their case: little words, calendar words, chat shorthand, roles."""
 
 
-SENTENCE_OPENERS = _words(
+SENTENCE_OPENERS = word_set(
     """
     nature yoga dance art winning pets books cheer anything appreciate long way family life things wanna enjoy
     believe crazy together little such moments especially best lucky pretty thankfully hard tough feels chat yum
@@ -89,7 +92,7 @@ SENTENCE_OPENERS = _words(
 """Words that open a sentence, so that their capital is only the sentence's."""
 
 
-MEASURE_WORDS = _words(
+MEASURE_WORDS = word_set(
     """
     room page pages chapter section step day days week month year version session figure table item level grade
     part phase line row column appendix act scene season episode round game apartment apt suite floor flight
@@ -100,7 +103,7 @@ MEASURE_WORDS = _words(
 """Words whose number counts something (`Room 12`) and names no product."""
 
 
-ORG_ENDS = _words(
+ORG_ENDS = word_set(
     """
     inc corp ltd llc gmbh ag co plc corporation company university college institute foundation bank group labs
     lab studio studios systems technologies software school hospital agency committee association society museum
@@ -110,7 +113,7 @@ ORG_ENDS = _words(
 """Last words that make a run of capitals an organisation."""
 
 
-PLACE_ENDS = _words(
+PLACE_ENDS = word_set(
     """
     street avenue ave road boulevard square park river lake mountain mountains beach bay island islands city
     county valley forest canyon falls airport station bridge harbor harbour peninsula desert coast hills heights
@@ -119,7 +122,7 @@ PLACE_ENDS = _words(
 """Last words that make a run of capitals a place."""
 
 
-PERSON_STARTS = _words(
+PERSON_STARTS = word_set(
     """
     herr herrn frau señor señora sr sra monsieur madame mme signor signora dr mr mrs ms prof professor aunt
     uncle sir captain president doctor grandma grandpa
@@ -128,7 +131,7 @@ PERSON_STARTS = _words(
 """First words that make a run of capitals a person."""
 
 
-LABELS = _words(
+LABELS = word_set(
     """
     note notes warning caution update todo ps re fw fwd edit tip tips summary title subject date dates time
     times from to cc bcc sent step steps example examples question questions answer answers q a context result
@@ -167,7 +170,7 @@ SURNAMES = frozenset(
 """Common Chinese surnames of one character."""
 
 
-ABBREVIATIONS = _words(
+ABBREVIATIONS = word_set(
     """
     mr mrs ms dr prof st sr jr vs e.g i.e cf approx dept est fig figs inc ltd co corp vol no nos op pp rev gen
     col sgt capt lt hon gov sen rep pres ave blvd rd mt ft jan feb mar apr jun jul aug sep sept oct nov dec mon
@@ -178,7 +181,7 @@ ABBREVIATIONS = _words(
 """Words whose full stop ends no sentence, without it, in small letters."""
 
 
-ABBREVIATIONS_THAT_END = _words(
+ABBREVIATIONS_THAT_END = word_set(
     """
     etc a.m p.m inc ltd co corp jr sr u.s u.k usw
     """
@@ -186,7 +189,7 @@ ABBREVIATIONS_THAT_END = _words(
 """Those that may end a sentence too: a capital behind them decides."""
 
 
-PEOPLES = _words(
+PEOPLES = word_set(
     """
     american african asian european english british scottish irish welsh french german spanish italian
     portuguese dutch swedish norwegian danish finnish polish czech hungarian greek turkish russian ukrainian
@@ -199,9 +202,23 @@ PEOPLES = _words(
 """Words for peoples, languages and beliefs: concepts, never products."""
 
 
-ING_NAMES = _words(
+ING_NAMES = word_set(
     """
     beijing nanjing chongqing boeing ming xing jing ding ping sterling wyoming reading hastings darjeeling
     """
 )
 """Names that end as a participle does."""
+
+
+COMMON_WORDS = word_set(
+    """
+    that this with from have been were what when where which there their they them then than your yours about would
+    could should will just like really very much more most some such only also even still well good great nice
+    time times thing things people make makes made know think want need going gonna come came back over into after
+    before because while does doing done didn don't can't it's i'm i've you're that's we're they're there's here
+    always never every each other another lots being feel feels felt love loved looking look looks keep help helps
+    life work day days week month year today yesterday tomorrow last next sure right okay yeah wow thanks thank
+    awesome amazing cool glad happy excited
+    """
+)
+"""Words that two sentences may share without being about the same thing."""

@@ -1,29 +1,31 @@
 """Facts by rules and a small entity model: no language model, no network, the same input always the same facts.
 
-A short turn stays one fact with its words untouched (`Speaker: text`); a long one, and prose, fall into passages that
-stand alone. What is dropped is dropped with a reason.
+A unit is one claim or one exchange. Words of talk stay as they were said, behind their speaker's name; what is only
+transport or filler is left out with a reason, and a long text falls into passages that stand alone.
 """
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from recalld.actors.retain import cleaning
+from recalld.actors.retain import cleaning, languages
+from recalld.actors.retain.aliases import aliases
+from recalld.actors.retain.attributes import NOTHING, Statement
 from recalld.actors.retain.canonical import clean_text
+from recalld.actors.retain.causes import cue_of
+from recalld.actors.retain.claims import pieces
+from recalld.actors.retain.dating import read_dates
 from recalld.actors.retain.entities import PERSON, deduplicated, find_entities
+from recalld.actors.retain.exchanges import exchanges
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
+from recalld.actors.retain.mail import is_disclaimer, read_mail
 from recalld.actors.retain.ner import NerModel, shared_model
-from recalld.actors.retain.sentences import passages, sentence_spans, weight
-from recalld.actors.retain.stance import (
-    follows_from_before,
-    is_question,
-    network_of,
-    speaks_of_oneself,
-    trust_of,
-)
+from recalld.actors.retain.polarity import denies
+from recalld.actors.retain.sentences import sentences
+from recalld.actors.retain.stance import is_question, network_of, speaks_of_oneself, trust_of
+from recalld.actors.retain.subjects import Recent, named, subject_of
 from recalld.actors.retain.turns import (
+    ASSISTANT,
     SYSTEM,
     TOOL,
     USER,
@@ -36,21 +38,27 @@ from recalld.actors.retain.turns import (
 )
 from recalld.storage.records import EntityMention
 
-if TYPE_CHECKING:
-    from recalld.actors.retain.times import EventTime
 
-_log = logging.getLogger(__name__)
-_SHORTEST_ANSWER = 28
-"""An answer up to this length says nothing without its question."""
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """A turn, and why it is not kept alone: it may still be what settles an exchange."""
+
+    turn: Turn
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Saying:
-    """One fact to be: its text as stored, the words without the speaker's name, and where they came from."""
+    """One fact to be. `said`: its words without the speaker's name; `telling`: the words that say when it was and
+    whether it is denied (of an exchange, those that settle it); `text`: as stored."""
 
     text: str
     said: str
     turn: Turn
+    statements: tuple[Statement, ...] = ()
+    telling: str = ""
+    corrects: bool = False
+    exchange: bool = False
 
 
 class LocalExtractor:
@@ -61,45 +69,11 @@ class LocalExtractor:
 
     def read(self, chunk: ExtractionInput) -> Reading:
         """The facts of a chunk and what was left out of it."""
-        hint = chunk.speaker_hint or speaker_in_context(chunk.context)
-        turns, dropped = _turns(chunk, hint)
-        facts: list[Fact] = []
-        undated = 0
-        for saying in _sayings(turns):
-            fact, failed = self._fact(saying, chunk)
-            undated += failed
-            if facts and follows_from_before(saying.said):
-                fact = replace(fact, causes=(len(facts) - 1,))
-            facts.append(fact)
-        return Reading(tuple(facts), tuple(dropped), undated)
-
-    def _fact(self, saying: _Saying, chunk: ExtractionInput) -> tuple[Fact, bool]:
-        turn = saying.turn
-        network, confidence = network_of(saying.said, turn.role)
-        question = is_question(saying.said)
-        when, failed = event_time(
-            saying.said,
-            chunk.mentioned_at if turn.at is None else turn.at,
-            chunk.utc_offset_minutes if turn.utc_offset_minutes is None else turn.utc_offset_minutes,
-        )
-        fact = Fact(
-            text=saying.text,
-            network=network,
-            speaker=turn.speaker,
-            entities=self.entities(saying.said, turn.speaker, chunk.extra_entities),
-            occurred_start=when[0],
-            occurred_end=when[1],
-            confidence=confidence,
-            question=question,
-            trust=trust_of(saying.said),
-            mentioned_at=turn.at,
-        )
-        return fact, failed
+        return _Chunk(chunk, self._model).read()
 
     def entities(self, said: str, speaker: str, given: tuple[EntityMention, ...]) -> tuple[EntityMention, ...]:
         """Names given by the caller, the speaker, then the names in the words; one each."""
-        named = () if not speaker or is_generic(speaker) else (EntityMention(speaker, PERSON),)
-        return deduplicated((*given, *named, *find_entities(said, self._model)))
+        return deduplicated((*given, *_speaker(speaker), *find_entities(said, self._model)))
 
 
 class VerbatimExtractor:
@@ -121,14 +95,15 @@ class VerbatimExtractor:
         speaker = speaker or chunk.speaker_hint or ("" if turns else speaker_in_context(chunk.context))
         anchor = next((turn.at for turn in turns or [] if turn.at is not None), chunk.mentioned_at)
         network, confidence = network_of(said, role_of(speaker))
-        when, failed = event_time(said, anchor, chunk.utc_offset_minutes)
+        when, failed = read_dates(said, anchor, chunk.utc_offset_minutes, write=False)
         fact = Fact(
             text=text,
             network=network,
             speaker=speaker,
             entities=self._local.entities(said, speaker, chunk.extra_entities),
-            occurred_start=when[0],
-            occurred_end=when[1],
+            occurred_start=when.start,
+            occurred_end=when.end,
+            date_text=when.date_text,
             confidence=confidence,
             question=is_question(said),
             trust=trust_of(said),
@@ -136,70 +111,185 @@ class VerbatimExtractor:
         return Reading((fact,), (), int(failed))
 
 
-def event_time(said: str, anchor: int, utc_offset_minutes: int) -> tuple[tuple[int | None, int | None], bool]:
-    """The first time the words state (not ask) as (start, end), and whether the reader of dates failed.
+class _Chunk:
+    """One chunk being read: what was dropped so far, and who was named lately."""
 
-    A failure costs the date and is logged; it never costs the fact.
-    """
-    from recalld.actors.retain.times import resolve
+    def __init__(self, chunk: ExtractionInput, model: NerModel) -> None:
+        self._chunk = chunk
+        self._model = model
+        self._dropped: list[Dropped] = []
+        self._names: dict[str, tuple[EntityMention, ...]] = {}
+        self._recent = Recent()
 
-    try:
-        found: list[EventTime] = resolve(said, anchor, utc_offset_minutes)
-    except Exception as error:  # A date library's bug must not lose a memory; the count shows it.
-        _log.error("Reading dates failed (%s); the fact is stored without one.", type(error).__name__)
-        return (None, None), True
-    if found:
-        asked = [(start, end) for start, end in sentence_spans(said) if is_question(said[start:end])]
-        for event in found:
-            at = event.span[0]
-            if not any(start <= at < end for start, end in asked):
-                return (event.start, event.end), False
-    return (None, None), False
+    def read(self) -> Reading:
+        facts: list[Fact] = []
+        undated = 0
+        for saying in self._sayings(self._heard()):
+            fact, failed = self._fact(saying, facts)
+            undated += failed
+            facts.append(fact)
+        return Reading(tuple(_linked(facts)), tuple(self._dropped), undated)
 
+    # --- turns --------------------------------------------------------------------------------------------------
 
-def _turns(chunk: ExtractionInput, hint: str) -> tuple[list[Turn], list[Dropped]]:
-    """The turns worth keeping, named as well as is known; prose is one turn of the hinted speaker."""
-    text = cleaning.strip_transport(clean_text(chunk.text))
-    dropped: list[Dropped] = []
-    whole = cleaning.drop_reason(text)
-    if whole is not None:
-        return [], [Dropped(chunk.text, whole)]
-    found = turns_of(text, chunk.utc_offset_minutes)
-    if found is None:
-        # A name goes before prose only where "I" would otherwise be nobody.
-        named = bool(hint) and not is_generic(hint) and speaks_of_oneself(text)
-        return [Turn(hint, role_of(hint), text.strip(), named=named)], []
-    kept: list[Turn] = []
-    for turn in found:
+    def _heard(self) -> list[_Heard]:
+        """The turns, named as well as is known; prose is one turn of the hinted speaker."""
+        chunk = self._chunk
+        hint = chunk.speaker_hint or speaker_in_context(chunk.context)
+        text = cleaning.strip_transport(clean_text(chunk.text))
+        whole = cleaning.drop_reason(text)
+        if whole is not None:
+            self._dropped.append(Dropped(chunk.text, whole))
+            return []
+        mail = read_mail(text)
+        if mail is not None:
+            self._dropped += mail.dropped
+            return [self._judged(turn, hint) for turn in mail.turns]
+        found = turns_of(text, chunk.utc_offset_minutes)
+        if found is None:
+            # A name goes before prose only where "I" would otherwise be nobody.
+            named_first = bool(hint) and not is_generic(hint) and speaks_of_oneself(text)
+            return [self._judged(Turn(hint, role_of(hint), text.strip(), named=named_first), "")]
+        return [self._judged(turn, hint) for turn in found]
+
+    def _judged(self, turn: Turn, hint: str) -> _Heard:
         if turn.role in (SYSTEM, TOOL):
-            dropped.append(Dropped(turn.text, "system prompt" if turn.role == SYSTEM else "tool output"))
-            continue
-        words = cleaning.strip_transport(clean_text(turn.text)).strip()
+            return _Heard(turn, "system prompt" if turn.role == SYSTEM else "tool output")
+        words = cleaning.without_disfluencies(cleaning.strip_transport(clean_text(turn.text)).strip())
         reason = cleaning.drop_reason(words)
-        if reason is not None:
-            dropped.append(Dropped(turn.text, reason))
-            continue
+        if reason is None and len(words) < 400:
+            if cleaning.says_nothing(sentences(words), assistant=turn.role == ASSISTANT):
+                reason = "filler"
+            elif is_disclaimer(words) and len(words) < 300 and turn.role != USER:
+                reason = "disclaimer"
         speaker = hint if turn.role == USER and hint and is_generic(turn.speaker) else turn.speaker
-        kept.append(replace(turn, text=words, speaker=speaker))
-    return kept, dropped
+        return _Heard(replace(turn, text=words, speaker=speaker), reason)
+
+    # --- sayings ------------------------------------------------------------------------------------------------
+
+    def _sayings(self, heard: list[_Heard]) -> list[_Saying]:
+        told = [one for one in heard if one.reason in (None, "filler")]
+        self._dropped += [Dropped(one.turn.text, one.reason) for one in heard if one.reason not in (None, "filler")]
+        ranges = exchanges([one.turn for one in told]) if len(told) > 1 else []
+        sayings: list[_Saying] = []
+        at = 0
+        for first, last in [*ranges, (len(told), len(told))]:
+            for one in told[at:first]:
+                if one.reason is not None:
+                    self._dropped.append(Dropped(one.turn.text, one.reason))
+                else:
+                    sayings += self._of_turn(one.turn)
+            if first < len(told):
+                sayings.append(self._exchange(told[first : last + 1]))
+            at = last + 1
+        return sayings
+
+    def _of_turn(self, turn: Turn) -> list[_Saying]:
+        names = find_entities(turn.text, self._model)
+        people = frozenset(name.name.casefold() for name in names if name.kind == PERSON)
+        sayings: list[_Saying] = []
+        for piece in pieces(turn.text, people, talk=bool(turn.speaker)):
+            if piece.reason is not None or cleaning.is_empty(piece.text):
+                self._dropped.append(Dropped(piece.text, piece.reason or "empty"))
+                continue
+            said = named(piece.text, self._recent, turn.speaker)
+            own = tuple(name for name in names if name.name.casefold() in said.casefold())
+            if said is not piece.text:
+                own = (*find_entities(said, self._model),)
+            self._names[said] = own
+            self._recent.hear(said, [name.name for name in own if name.kind == PERSON], turn.speaker)
+            text = replace(turn, text=said).rendered()
+            sayings.append(_Saying(text, said, turn, piece.statements, said, piece.corrects))
+        return sayings
+
+    def _exchange(self, told: list[_Heard]) -> _Saying:
+        turns = [one.turn for one in told]
+        said = "\n".join(turn.text for turn in turns)
+        last = next((one.turn for one in reversed(told) if one.reason is None), turns[-1])
+        telling = next(
+            (turn.text for turn in reversed(turns) if turn is not turns[0] and not cleaning.is_phatic(turn.text)),
+            turns[-1].text,
+        )
+        return _Saying("\n".join(turn.rendered() for turn in turns), said, last, (), telling, exchange=True)
+
+    # --- facts --------------------------------------------------------------------------------------------------
+
+    def _fact(self, saying: _Saying, before: list[Fact]) -> tuple[Fact, bool]:
+        chunk, turn, said = self._chunk, saying.turn, saying.said
+        names = self._names.get(said)
+        if names is None:
+            names = find_entities(said, self._model)
+        question = is_question(said) or (not saying.exchange and _asks_only(said))
+        network, confidence = (
+            network_of(said, turn.role) if not saying.exchange else network_of(saying.telling, turn.role)
+        )
+        when, failed = read_dates(
+            saying.telling,
+            chunk.mentioned_at if turn.at is None else turn.at,
+            chunk.utc_offset_minutes if turn.utc_offset_minutes is None else turn.utc_offset_minutes,
+        )
+        main = _main(saying.statements)
+        people = frozenset(name.name.casefold() for name in names if name.kind == PERSON)
+        denied = not question and (main.denied if main.attribute else any(map(denies, sentences(saying.telling)[:1])))
+        if main.attribute and not denied and not question and len(saying.statements) == 1:
+            denied = denies(saying.telling) and main.value != "dislikes"
+        fact = Fact(
+            text=_written(saying, when.text),
+            network=network,
+            speaker=turn.speaker,
+            entities=deduplicated((*chunk.extra_entities, *_speaker(turn.speaker), *names)),
+            occurred_start=when.start,
+            occurred_end=when.end,
+            date_text=when.date_text,
+            confidence=confidence,
+            question=question,
+            trust=trust_of(said),
+            mentioned_at=turn.at,
+            subject="" if saying.exchange else subject_of(saying.statements, main, turn, self._recent, people, said),
+            attribute=main.attribute,
+            value=main.value,
+            polarity=-1 if denied else 1,
+            corrects=saying.corrects,
+            aliases=aliases(said, "" if is_generic(turn.speaker) else turn.speaker),
+        )
+        return fact, failed
 
 
-def _sayings(turns: list[Turn]) -> list[_Saying]:
-    sayings: list[_Saying] = []
-    for index, turn in enumerate(turns):
-        before = sayings[-1] if sayings else None
-        if (
-            before is not None
-            and weight(turn.text) <= _SHORTEST_ANSWER
-            and turns[index - 1].speaker != turn.speaker
-            and before.turn is turns[index - 1]
-            and is_question(before.said)
-            and not is_question(turn.text)
-        ):
-            # Neither half says anything alone: the exchange is the fact, and it is the answerer's.
-            sayings[-1] = _Saying(f"{before.text}\n{turn.rendered()}", f"{before.said}\n{turn.text}", turn)
+def _main(statements: tuple[Statement, ...]) -> Statement:
+    """What a unit mainly claims: its first attribute, in the last form it has, else its first subject."""
+    first = next((one for one in statements if one.attribute), None)
+    if first is None:
+        return next((one for one in statements if one.subject), NOTHING)
+    same = [one for one in statements if one.attribute == first.attribute and one.subject == first.subject]
+    return same[-1]
+
+
+def _asks_only(said: str) -> bool:
+    return len(said) < 200 and languages.is_question(said)
+
+
+def _written(saying: _Saying, dated: str) -> str:
+    """The stored text with the dates of its telling words written out."""
+    if dated == saying.telling:
+        return saying.text
+    at = saying.text.rfind(saying.telling)
+    return saying.text if at < 0 else saying.text[:at] + dated + saying.text[at + len(saying.telling) :]
+
+
+def _speaker(speaker: str) -> tuple[EntityMention, ...]:
+    return () if not speaker or is_generic(speaker) else (EntityMention(speaker, PERSON),)
+
+
+def _linked(facts: list[Fact]) -> list[Fact]:
+    """The facts with what their opening words say caused what, between neighbours."""
+    for index, fact in enumerate(facts):
+        if index == 0:
             continue
-        for passage in passages(turn.text):
-            if not cleaning.is_empty(passage):
-                sayings.append(_Saying(replace(turn, text=passage).rendered(), passage, turn))
-    return sayings
+        words = fact.text[len(fact.speaker) + 2 :] if fact.text.startswith(f"{fact.speaker}: ") else fact.text
+        cue = cue_of(words)
+        if cue is None:
+            continue
+        effect, cause = (index, index - 1) if cue.backward else (index - 1, index)
+        held = facts[effect]
+        facts[effect] = replace(held, causes=(*held.causes, cause), cause_weights=(*held.cause_weights, cue.weight))
+    return facts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from recalld.actors.retain import languages
 from recalld.actors.retain.sentences import sentence_spans
 from recalld.actors.retain.turns import ASSISTANT
 from recalld.actors.trust.instructions import NORMAL, QUOTED, reads_like_instruction
@@ -33,72 +34,139 @@ _QUESTION_CJK = re.compile(r"(?:吗|嗎|ですか|ますか|でしょうか|습�
 
 # --- opinions ---------------------------------------------------------------------------------------------------
 
-_HEDGES: tuple[tuple[re.Pattern[str], float], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), confidence)
-    for pattern, confidence in (
-        (r"^(?:i(?:'m| am) (?:sure|certain|convinced|positive|confident)(?: that)?|i firmly believe(?: that)?)\b", 0.9),
-        (r"^(?:honestly|frankly|clearly|personally),? (?=\S)", 0.75),
-        (r"^i (?:really |truly |still |strongly |honestly |personally )?believe(?: that)?\b", 0.75),
-        (r"^(?:in my (?:opinion|view|experience|book)|imo|imho|to my mind|if you ask me)\b,?", 0.7),
-        (r"^my (?:opinion|view|take) is(?: that)?\b", 0.7),
-        (r"^i (?:really |still |honestly |personally )?(?:think|find|consider|reckon|feel)(?: that| like)?\b", 0.7),
-        (r"^(?:i'd|i would) (?:say|argue)(?: that)?\b", 0.7),
-        (r"^(?:it (?:seems|looks like|appears)(?: to me)?(?: that)?|probably|apparently)\b,?", 0.6),
-        (r"^i (?:guess|suppose|suspect|imagine)(?: that)?\b", 0.5),
-        (r"^(?:i(?:'m| am) not (?:sure|convinced)(?: that| if)?|i doubt(?: that)?|i don't think(?: that)?)\b", 0.6),
-        (r"^(?:maybe|perhaps|possibly)\b,?", 0.4),
-        (r"^(?:creo|pienso|opino|me parece) que\b|^en mi opinión\b,?", 0.7),
-        (r"^(?:ich (?:finde|glaube|denke|meine)|meiner meinung nach|meines erachtens)\b,?", 0.7),
-        (r"^(?:je (?:pense|crois|trouve) que|à mon avis)\b,?", 0.7),
-        (r"^(?:我觉得|我认为|我覺得|我認為|在我看来|依我看|我看)", 0.7),
-        (r"^(?:我猜|也许|可能|或许|说不定)", 0.5),
-        (r"(?:と思います|と思う|と感じる|と考えます)[。.]?$", 0.7),
-        (r"(?:かもしれない|かもしれません)[。.]?$", 0.4),
+_HEDGES: tuple[tuple[re.Pattern[str], float, bool], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), confidence, judging)
+    for pattern, confidence, judging in (
+        (
+            r"^(?:i(?:['’]m| am) (?:(?:pretty|quite|fairly|very|absolutely|almost|really) )?(?:sure|certain"
+            r"|convinced|positive|confident)(?: that)?"
+            r"|i firmly believe(?: that)?|(?:definitely|undoubtedly|without (?:a )?doubt|no doubt),?)(?![\w'’])",
+            0.9,
+            False,
+        ),
+        (
+            r"^(?:honestly|frankly|clearly|personally|to be (?:honest|fair|frank)|let['’]s be honest),? (?=\S)",
+            0.75,
+            False,
+        ),
+        (r"^i (?:really |truly |still |strongly |honestly |personally )?believe(?: that)?\b(?! in\b)", 0.75, False),
+        (
+            r"^(?:in my (?:(?:humble|honest) )?(?:opinion|view|experience|book|eyes)|imo|imho|to my mind"
+            r"|if you ask me|for me|as i see it)\b,?",
+            0.7,
+            False,
+        ),
+        (r"^my (?:(?:personal|honest) )?(?:opinion|view|take|impression|feeling|guess)(?: is(?: that)?|:)", 0.7, False),
+        (
+            r"^i (?:really |still |honestly |personally |do |just )?(?:think|reckon)(?: that)?\b(?! (?:of|about|so)\b)",
+            0.7,
+            False,
+        ),
+        (r"^i (?:really |still |honestly |personally |do |just )?(?:find|consider|feel)(?: that| like)?\b", 0.7, True),
+        (r"^(?:i['’]d|i would) (?:say|argue|guess)(?: that)?\b", 0.7, False),
+        (
+            r"^(?:it (?:seems|looks like|appears|sounds like)(?: to me)?(?: that)?|probably|apparently|presumably"
+            r"|most likely|seems like|looks like)\b,?",
+            0.6,
+            False,
+        ),
+        (
+            r"^(?:i(?:['’]m| am) not (?:so |really |very )?(?:sure|convinced)(?: that| if)?|i doubt(?: that)?"
+            r"|i (?:don['’]t|do not) (?:really )?(?:think|believe)(?: that)?)\b",
+            0.6,
+            False,
+        ),
+        (r"^i (?:guess|suppose|suspect|imagine|assume|bet)(?: that)?\b", 0.5, False),
+        (r"^(?:maybe|perhaps|possibly)\b,?", 0.4, False),
+        (r"^(?:je (?:pense|crois|trouve) que|à mon avis)\b,?", 0.7, False),
     )
 )
+"""Openings that make what follows an opinion, how sure they are of it, and whether it must also judge."""
+_INSIDE: tuple[tuple[re.Pattern[str], float], ...] = (
+    (re.compile(r"\b(?:probably|presumably|most likely|arguably)\b", re.IGNORECASE), 0.6),
+    (
+        re.compile(
+            r",? (?:in my (?:opinion|view)|if you ask me|imo|imho|i (?:think|believe|reckon|guess|suppose))[.!]?$",
+            re.IGNORECASE,
+        ),
+        0.7,
+    ),
+)
+_STRONG = re.compile(
+    r"\b(?:is|are|was|were|looks?|tastes?|tasted|sounds?|feels?|seems?|(?:it|that|he|she"
+    r"|this)['’]s)(?: \w+)? (?:(?:just|so|really|very|absolutely|simply|by far|easily|one of) )*"
+    r"(?:the (?:best|worst|most \w+|least \w+|nicest|ugliest|greatest)|terrible|awful|horrible|dreadful|superb"
+    r"|brilliant|overrated|underrated|"
+    r"overpriced|ugly|boring|ridiculous|useless|worthless|stupid|mediocre|(?:far |much |way |a bit "
+    r"|a little )?too (?!late\b)\w+)\b",
+    re.IGNORECASE,
+)
+_UNHEDGED = 0.8
 # What is judged must be the world: a plan, a wish or a memory of one's own under "I think" is a fact about oneself.
 _OWN = re.compile(
-    r"^\W*(?:i|i'm|i'll|i'd|i've|we|we're|we'll|we've|my|me)\b"
-    r"|^\W*(?:you|you're|you'll|you've|your)\b"
+    r"^\W*(?:i|i['’]m|i['’]ll|i['’]d|i['’]ve|we|we['’]re|we['’]ll|we['’]ve|my|me)\b"
+    r"|^\W*(?:you|you['’]re|you['’]ll|you['’]ve|your)\b"
     r"|^\W*(?:yo|ich|wir|je|nous|我们?|私は|僕は)\b",
     re.IGNORECASE,
 )
 _JUDGING = re.compile(
-    r"\b(?:reliable|unreliable|good|bad|great|better|best|worse|worst|terrible|awful|horrible|excellent|amazing|awesome|"
-    r"brilliant|fantastic|wonderful|superb|mediocre|overrated|underrated|overpriced|useful|useless|helpful|harmful|"
-    r"easy|hard|easier|harder|simple|simpler|complex|complicated|confusing|clear|elegant|ugly|beautiful|pretty|boring|"
-    r"interesting|fun|fast|faster|slow|slower|safe|safer|unsafe|dangerous|secure|insecure|stable|unstable|fragile|robust|"
-    r"mature|immature|important|unimportant|necessary|unnecessary|worth|worthless|wrong|right|fair|unfair|smart|stupid|dumb|silly|clever|"
-    r"promising|disappointing|impressive|effective|ineffective|efficient|inefficient|expensive|cheap|cheaper|"
-    r"trustworthy|honest|kind|rude|annoying|lovely|nice|perfect|broken|doomed|likely|unlikely|superior|inferior|"
-    r"should|shouldn't|ought|must|deserves?|needs? to|beats?|sucks?|rocks?|"
-    r"will (?:win|lose|fail|succeed|replace|survive)|"
-    r"too \w+|more \w+ than|less \w+ than|\w+er than|"
-    r"mejor|peor|bueno|buena|malo|mala|fiable|excelente|interesante|debería|"
-    r"gut|schlecht|besser|schlechter|zuverlässig|schön|wichtig|langweilig|sollte|toll|"
-    r"bon|bonne|mauvais|mauvaise|meilleur|meilleure|fiable|utile|mieux|devrait)\b"
-    r"|可靠|好|差|不错|最|更|应该|值得|重要|有用|没用|糟|棒|贵|便宜|快|慢|难|简单|优秀|良い|いい|悪い|最高|便利|面白い|すごい|べき",
+    r"\b(?:is|are|was|were|be|good|bad|great|better|best|worse|worst|terrible|awful|horrible|excellent|amazing"
+    r"|awesome|brilliant|"
+    r"useful|useless|helpful|easy|hard|easier|harder|simple|confusing|clear|elegant|ugly|beautiful|boring"
+    r"|interesting|fun|fast|"
+    r"slow|safe|dangerous|important|necessary|worth|wrong|right|fair|unfair|smart|stupid|silly|promising|disappointing|"
+    r"impressive|expensive|cheap|rude|annoying|lovely|nice|perfect|should|shouldn['’]t|ought|must|deserves?|too \w+"
+    r"|more \w+|less \w+|"
+    r"bon|bonne|mauvais|mauvaise|meilleur|meilleure|utile|mieux|devrait)\b",
     re.IGNORECASE,
 )
 _PREFACE = re.compile(
-    r"^(?:(?:well|so|and|but|yeah|yes|no|hm+|ok(?:ay)?|also|actually|honestly|personally|still)[,.]?\s+)+", re.I
+    r"^\W*(?:(?:well|so|and|but|yeah|yes|no|hm+|u[hm]+|ok(?:ay)?|also|actually|still|you know|i mean|like|oh|ah"
+    r"|right|look|see)[,.]?\s+)+",
+    re.I,
 )
+_GOES_ON = re.compile(
+    r"^\W*(?:it|that|this|they|he|she|so|because|and|but|too|very|really|especially)\b", re.IGNORECASE
+)
+_WANTS = re.compile(r"我想(?:要|去|买|買|吃|学|學|把|在|给|給|看|做|用|问|問)|[おこそとのもよろごぼ]うと(?:思|考え)")
+
+
+def opens_opinion(sentence: str) -> float | None:
+    """How sure a sentence is of the opinion it opens as; None when it opens as none."""
+    body = _PREFACE.sub("", sentence.strip().strip("\"“”'"))
+    for pattern, confidence, judging in _HEDGES:
+        match = pattern.search(body)
+        if match is not None:
+            judged = body[match.end() :]
+            if _OWN.match(judged) or (judging and not _JUDGING.search(judged)) or len(judged.split()) < 2:
+                return None
+            return confidence
+    return None
 
 
 def opinion_confidence(said: str) -> float | None:
-    """How sure a turn is of the one judgement it is; None when it is not one judgement sentence."""
-    if len(said) > 300 or is_question(said) or len(sentence_spans(said)) != 1:
+    """How sure a saying is of the judgement or belief it is; None when it is none, or more than that."""
+    if len(said) > 400 or not said.strip():
         return None
-    body = _PREFACE.sub("", said.strip())
-    for pattern, confidence in _HEDGES:
-        match = pattern.search(body)
-        if match is None:
-            continue
-        judged = body[match.end() :] if match.start() == 0 else body[: match.start()]
-        if _OWN.match(judged) or not _JUDGING.search(judged):
-            return None
-        return confidence
-    return None
+    spans = sentence_spans(said)
+    first = said[slice(*spans[0])] if spans else said
+    if is_question(first) or len(spans) > 3:
+        return None
+    language = languages.language_of(first)
+    if language not in ("en", "fr") and (hedged := languages.hedge(first, language)) is not None:
+        return None if _WANTS.search(first) or languages.is_hypothetical(first, language) else hedged
+    opened = opens_opinion(first)
+    if len(spans) > 1:
+        return opened if all(_GOES_ON.match(said[slice(*span)]) for span in spans[1:]) else None
+    if opened is not None:
+        return opened
+    body = _PREFACE.sub("", first)
+    if _OWN.match(body):
+        return None
+    for pattern, confidence in _INSIDE:
+        if pattern.search(body):
+            return confidence
+    return _UNHEDGED if _STRONG.search(body) else None
 
 
 # --- the agent's own doing --------------------------------------------------------------------------------------
@@ -111,7 +179,8 @@ _OWN_ACTION = re.compile(
     rf"\bI(?:'ve| have)?(?: (?:just|also|then|now|already|successfully|first|finally|have|had))* {_DID}\b"
     r"|\bI(?:'ll| will|'m going to| am going to|'m (?:now )?\w+ing| am (?:now )?\w+ing)\b"
     r"|\b(?:let me|I need to|I was able to|I couldn't|I could not|I failed to|I tried)\b"
-    r"|我(?:已经|已|刚|刚刚|将|会|正在)\w|(?:しました|いたしました|しています)[。.]?",
+    r"|我(?:已经|已|刚|刚刚|将|会|正在)\w|我[^，。]{0,12}[了过過]|(?:しました|いたしました|しています)[。.]?"
+    r"|\b(?:he|hemos) \w+(?:ado|ido|to|cho)\b|\bich habe\b.{0,80}\b(?:ge\w+|\w+(?:iert|tet))\b|\bhabe ich\b",
 )
 _OPENS_WITH_ACTION = re.compile(
     r"^(?:done[:.,!]?\s+\S|(?!Need|Indeed|Speed|Feed|Seed)[A-Z][a-z]+ed (?:the|an?|all|your|my|it|to|\d|[A-Z`]))"
@@ -134,22 +203,7 @@ def trust_of(text: str) -> str:
     return QUOTED if reads_like_instruction(text) else NORMAL
 
 
-# --- causes -----------------------------------------------------------------------------------------------------
-
-_BECAUSE_OF_THAT = re.compile(
-    r"^\W*(?:therefore|thus|hence|consequently|accordingly|as a (?:result|consequence)|for (?:this|that) reason|"
-    r"that(?:'s| is| was) why|this is why|which is why|because of (?:this|that|it)|due to (?:this|that)|"
-    r"por eso|por lo tanto|por tanto|así que|deshalb|deswegen|daher|darum|aus diesem grund|"
-    r"c'est pourquoi|par conséquent|thanks to that|"
-    r"因此|所以|于是|因而|結果として|だから|そのため|したがって|그래서|따라서)",
-    re.IGNORECASE,
-)
-
-
-def follows_from_before(said: str) -> bool:
-    """Whether a saying opens by naming what came before it as its cause."""
-    return _BECAUSE_OF_THAT.match(said) is not None
-
+# --- the first person -------------------------------------------------------------------------------------------
 
 _ONESELF = re.compile(
     r"\b(?:i|i'm|i've|i'll|i'd|me|my|mine|myself|we|our|us|ich|mein\w*|wir|unser\w*|yo|mi|mis|je|mon|mes|nous|notre)\b"

@@ -25,21 +25,19 @@ def texts(reading: object) -> list[str]:
 
 
 def test_a_short_turn_stays_one_fact_word_for_word(read: Read) -> None:
-    turn = "Ana: I went to Lyon yesterday! It was great. We saw the cathedral, had lunch… and the train was late."
+    turn = "Ana: I went to Lyon for a day! It was great. We saw the cathedral, had lunch… and the train was late."
     reading = read(turn)
     assert texts(reading) == [turn]
     assert reading.facts[0].speaker == "Ana"
 
 
 def test_each_turn_of_a_chat_is_one_fact_in_order(read: Read) -> None:
-    chat = (
-        "Ana: I moved to Lyon.\nBen: When did the boxes arrive?\nAna: On the second day, all of them.\nwith one broken."
-    )
+    chat = "Ana: I moved to Lyon.\nBen: When did the boxes arrive?\nAna: They came on the second day.\nwith one broken."
     reading = read(chat)
     assert texts(reading) == [
         "Ana: I moved to Lyon.",
         "Ben: When did the boxes arrive?",
-        "Ana: On the second day, all of them.\nwith one broken.",
+        "Ana: They came on the second day.\nwith one broken.",
     ]
     assert [fact.question for fact in reading.facts] == [False, True, False]
 
@@ -85,7 +83,8 @@ def test_a_person_asked_about_does_not_become_the_user(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["ok thanks", "Thanks!", "...", "-", "--", " ", "Ana: ok", "好的", "***", "", "Great, thank you so much!"]
+    "text",
+    ["ok thanks", "Thanks!", "...", "-", "--", " ", "Ana: ok", "好的", "***", "", "Great, thank you so much!", "😀"],
 )
 def test_filler_and_punctuation_give_no_fact_and_a_reason(read: Read, text: str) -> None:
     reading = read(text)
@@ -94,7 +93,7 @@ def test_filler_and_punctuation_give_no_fact_and_a_reason(read: Read, text: str)
 
 
 @pytest.mark.parametrize(
-    "text", ["Yes", "No.", "😀", "42", "Ana left", "не знаю", "Thanks to Ana the pump runs", "好的，我们周五去里昂"]
+    "text", ["Yes", "No.", "42", "Ana left", "не знаю", "Thanks to Ana the pump runs", "好的，我们去里昂"]
 )
 def test_what_says_something_is_never_filler(read: Read, text: str) -> None:
     assert texts(read(text)) == [text]
@@ -131,15 +130,25 @@ def test_transport_wrappers_are_stripped_and_the_words_around_them_kept(read: Re
     ],
 )
 def test_text_about_a_tag_keeps_every_word(read: Read, text: str) -> None:
-    assert texts(read(text)) == [text]
+    assert " ".join(texts(read(text))) == text
 
 
 @pytest.mark.parametrize(
     "text",
-    ["He does not use Vim and uses Helix.", "Ana: I no longer like jazz.", "Ana: Never call me Bob.", "我不喜欢爵士乐"],
+    ["He does not use Vim.", "Ana: I no longer like jazz.", "Ana: Never call me Bob.", "我不喜欢爵士乐"],
 )
 def test_negation_stays_in_the_fact(read: Read, text: str) -> None:
-    assert texts(read(text)) == [text]
+    reading = read(text)
+    assert texts(reading) == [text]
+    assert reading.facts[0].polarity == -1
+
+
+def test_what_is_denied_and_what_is_stated_in_one_sentence_are_two_facts(read: Read) -> None:
+    facts = read("Ana does not use Vim and uses Helix.").facts
+    assert [(fact.text, fact.subject, fact.attribute, fact.polarity) for fact in facts] == [
+        ("Ana does not use Vim.", "Ana", "uses:vim", -1),
+        ("Ana uses Helix.", "Ana", "uses:helix", 1),
+    ]
 
 
 def test_prose_falls_into_passages_that_hold_every_sentence(read: Read) -> None:
@@ -200,19 +209,16 @@ def test_a_turn_with_its_own_time_keeps_it(read: Read) -> None:
 
 
 def test_a_failing_date_reader_costs_the_date_and_not_the_fact(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = pytest.importorskip("recalld.actors.retain.times")
-
     def broken(*_: object) -> list[object]:
         raise ValueError("boom")
 
-    monkeypatch.setattr(times, "resolve", broken)
+    monkeypatch.setattr("recalld.actors.retain.dating.mentions", broken)
     reading = read("Ana: The pump failed yesterday.")
     assert texts(reading) == ["Ana: The pump failed yesterday."]
     assert reading.undated == 1 and reading.facts[0].occurred_start is None
 
 
 def test_a_stated_day_dates_the_fact_and_an_asked_one_does_not(read: Read) -> None:
-    pytest.importorskip("recalld.actors.retain.times")
     day = 86_400_000_000
     stated = read("Ana: I went to Lyon yesterday.").facts[0]
     assert stated.occurred_start == (ANCHOR // day - 1) * day

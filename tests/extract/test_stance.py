@@ -29,6 +29,10 @@ def test_a_mark_inside_makes_none(text: str) -> None:
         ("In my opinion, the seals should be replaced.", 0.65, 0.75),
         ("I guess the old pump is better", 0.45, 0.55),
         ("Maybe the train is faster.", 0.35, 0.45),
+        ("I think the meeting is on Friday", 0.65, 0.75),
+        ("Frankly, the soup was bland.", 0.7, 0.8),
+        ("I find the crossing horrible.", 0.65, 0.75),
+        ("The form is far too long.", 0.75, 0.85),
         ("我觉得这个数据库很可靠", 0.65, 0.75),
         ("Creo que este coche es mejor", 0.65, 0.75),
     ],
@@ -47,7 +51,7 @@ def test_confidence_falls_with_the_hedge(text: str, least: float, most: float) -
         "I love jazz",
         "I think Vespa is reliable. Ana bought one in May.",
         "Do you think Vespa is reliable?",
-        "I think the meeting is on Friday",
+        "I think we should meet on Friday",
     ],
 )
 def test_plans_memories_tastes_and_questions_are_no_opinions(text: str) -> None:
