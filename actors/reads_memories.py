@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recalld.actors.filters import MemoryFilters
 from recalld.actors.reads_shape import cut, holds, page, uuid_text
 from recalld.actors.recall.filters import tag_filter
-from recalld.storage import codec, keys
+from recalld.storage import codec, keys, mentions
 from recalld.storage.columns import Columns
 from recalld.storage.environment import ReadTxn
 from recalld.storage.errors import BadRequest, NotFound
@@ -19,7 +19,7 @@ from recalld.storage.groups import as_roots, read_parents, roots_of
 from recalld.storage.isotime import iso
 from recalld.storage.names import folded
 from recalld.storage.partition import Partition
-from recalld.storage.records import NETWORK_NAMES, OBSERVATION, UNKNOWN, EntityRecord, UnitRecord
+from recalld.storage.records import INVALIDATED, NETWORK_NAMES, OBSERVATION, UNKNOWN, VALID, EntityRecord, UnitRecord
 from recalld.storage.snapshot import Snapshot
 
 TIME_COLUMNS = {
@@ -28,8 +28,6 @@ TIME_COLUMNS = {
     "occurred_start": "occurred_start",
     "occurred_end": "occurred_end",
 }
-INVALIDATED = "invalidated"
-
 Bools = NDArray[np.bool_]
 
 
@@ -116,7 +114,7 @@ def _body_passes(snap: Snapshot, uid: int, filters: MemoryFilters) -> bool:
     if value is None:
         return False
     body = codec.unpack(value)
-    if filters.state == INVALIDATED and body.get("state") != INVALIDATED:
+    if filters.state == INVALIDATED and body.get("state", VALID) == VALID:
         return False
     if _by_update(filters):
         updated = body.get("updated_at", 0)
@@ -157,17 +155,34 @@ def _dates(unit: UnitRecord) -> dict[str, Any]:
 
 
 def _standing(unit: UnitRecord) -> dict[str, Any]:
-    """Curation and consolidation, of which this version has little to tell."""
+    """Curation and consolidation; what was superseded is invalidated, and says by whom."""
+    ended = unit.state != VALID
     return {
-        "state": unit.state,
-        "invalidation_reason": None,
-        "invalidated_at": iso(unit.retired_at) if unit.state == INVALIDATED else None,
-        "edited_at": None,
+        "state": INVALIDATED if ended else VALID,
+        "invalidation_reason": (unit.reason or None) if ended else None,
+        "invalidated_at": iso(unit.retired_at) if ended else None,
+        "edited_at": iso(unit.edited_at),
         "trust": unit.trust,
         "risks": list(unit.risks),
         "consolidated_at": None,
         "consolidation_failed_at": None,
+        "superseded_by": unit.superseded_by or None,
     }
+
+
+def _mentions(txn: ReadTxn, bank: int, unit: UnitRecord) -> list[dict[str, Any]]:
+    """Where the claim was said: the unit's own place first."""
+    further = mentions.mentions_of(txn, bank, unit.id) if unit.proof_count > 1 else []
+    return [
+        {
+            "document_id": one.document_id,
+            "chunk_id": one.chunk_id,
+            "mentioned_at": iso(one.mentioned_at),
+            "recorded_at": iso(one.recorded_at),
+            "metadata": dict(one.metadata),
+        }
+        for one in (unit, *further)
+    ]
 
 
 def _list_item(unit: UnitRecord, names: Names, sources: list[UnitRecord]) -> dict[str, Any]:
@@ -224,6 +239,7 @@ def get_memory(partition: Partition, tenant: str, bank_id: str, params: dict[str
             "observation_scopes": _scopes(document),
             **_standing(unit),
             "proof_count": unit.proof_count,
+            "mentions": _mentions(txn, number, unit),
             "updated_at": iso(unit.updated_at),
             "retired_at": iso(unit.retired_at),
         }

@@ -234,6 +234,7 @@ def prepared_unit(mention: MentionRecord, like: UnitRecord, move: Moved, tags: t
         attribute=mention.attribute,
         value=mention.value,
         polarity=mention.polarity,
+        risks=like.risks,
     )
     return dataclasses.replace(unit, claim=claim_of(unit))
 
