@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from recalld.daemon.bench import commands as bench
-from recalld.daemon.commands import home, memory, serve
+from recalld.daemon.commands import home, memory, serve, verify
 from recalld.daemon.commands.common import code_of, note
 
 EPILOG = """Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 daemon unreachable or home busy.
@@ -63,6 +63,7 @@ app.command(rich_help_panel=MEMORY)(memory.retain)
 app.command(rich_help_panel=MEMORY)(memory.recall)
 app.command(rich_help_panel=HOME)(home.init)
 app.command(rich_help_panel=HOME)(home.doctor)
+app.command(rich_help_panel=HOME)(verify.verify)
 app.command(rich_help_panel=HOME)(home.compact)
 app.command(rich_help_panel=HOME)(home.backup)
 app.command(rich_help_panel=HOME)(home.restore)

@@ -21,6 +21,8 @@ DRESSED = 0.95
 """A title or an ending of a company on one side alone."""
 TYPED = 0.85
 """A letter left out, doubled or swapped in a long word."""
+TYPED_OF_SEVERAL = 0.92
+"""The same in one word of several."""
 CHANGED = 0.78
 """A letter changed, or any slip in a short word: closeness in time alone must not carry it past the threshold."""
 INITIAL = 0.75
@@ -146,7 +148,7 @@ def _words_alike(one: tuple[str, ...], other: tuple[str, ...], kind: str) -> flo
         if kind == PERSON and len(short) == 1 and index < len(one) - 1 and long.startswith(short):
             worst = min(worst, INITIAL)
         elif (alike := _slip(short, long, kind)) > 0:
-            worst = min(worst, alike)
+            worst = min(worst, TYPED_OF_SEVERAL if alike == TYPED and len(one) > 1 else alike)
         else:
             return 0.0
     return worst if slips == 1 else 0.0
