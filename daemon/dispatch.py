@@ -17,8 +17,8 @@ import structlog
 from recalld.actors import messages
 from recalld.actors.directory import Shards
 from recalld.actors.hosting import log_unexpected
-from recalld.actors.retain.extraction import MODEL
 from recalld.actors.reads_files import FILE_KIND
+from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorRef
 from recalld.storage import codec
 from recalld.storage.errors import BudgetExhausted, ModelRateLimited, ModelUnavailable, RecalldError

@@ -29,8 +29,8 @@ MAX_BANK_ID_BYTES = 192
 class Route:
     """One operation. In `path` a parameter is `{name}`; `{name:any}` also takes slashes.
 
-    `public` routes need no key. `lane` names the admission lane. `role` is what a key must be allowed to do. An `upload`
-    reads its body itself, as multipart; `body` is then the JSON in its part `request`.
+    `public` routes need no key. `lane` names the admission lane. `role` is what a key must be allowed to do. An
+    `upload` reads its body itself, as multipart; `body` is then the JSON in its part `request`.
     """
 
     method: str

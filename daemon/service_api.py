@@ -18,8 +18,8 @@ Answer = dict[str, Any]
 class MemoryServiceApi(Protocol):
     """Every answer is a plain dict in the contract's wire shape: ISO dates, every declared field present.
 
-    `files` takes uploads. Errors are `recalld.storage.errors`; anything else becomes a 500 whose cause stands only in the log. Every method
-    may be cancelled when its client leaves.
+    Errors are `recalld.storage.errors`; anything else becomes a 500 whose cause stands only in the log. Every method
+    may be cancelled when its client leaves. `files` takes uploads.
     """
 
     @property
