@@ -13,9 +13,9 @@ from typing import Any
 from recalld.actors.reads_banks import bank, bank_stats, list_banks
 from recalld.actors.reads_documents import find_chunk, get_document, list_chunks, list_documents
 from recalld.actors.reads_entities import entity_changes, entity_names, get_entity, list_entities, list_tags
+from recalld.actors.reads_files import file_keys, stored_file
 from recalld.actors.reads_graph import get_entity_graph, get_graph
 from recalld.actors.reads_ledger import call_stats, day_sums, known_readings, list_calls
-from recalld.actors.reads_files import file_keys, stored_file
 from recalld.actors.reads_memories import get_memory, list_memories
 from recalld.actors.reads_operations import find_operation, get_operation, list_operations, receipt
 from recalld.actors.reads_source import document_source
