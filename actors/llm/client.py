@@ -103,6 +103,7 @@ class ModelClient:
 
     async def known(self) -> bool | None:
         """Whether the provider says it has the model; None when it cannot tell. Raises `Fault`."""
+        await self._provider.open()
         return await self._provider.known()
 
     async def close(self) -> None:
@@ -111,6 +112,7 @@ class ModelClient:
     async def complete(self, request: LlmRequest) -> LlmAnswer:
         """The answer. Raises what `base` says, and nothing else."""
         deadline = self._limits.deadline if request.deadline is None else request.deadline
+        await self._provider.open()
         modes = [""] if request.schema is None else self._habits.open_modes(self._provider.modes)
         run = _Run(request, self._gate.monotonic() + deadline, modes)
         while True:
@@ -227,7 +229,7 @@ class ModelClient:
         if reply.refusal is not None:
             raise ModelRefused(_REFUSALS["content_policy"], cause="content_policy", detail=reply.refusal[:300])
         answer = LlmAnswer(
-            text=clean(without_reasoning(reply.text)),
+            text=clean(without_reasoning(reply.text)).strip(),
             usage=run.usage,
             finish_reason=reply.finish_reason,
             model=reply.model or self.model,

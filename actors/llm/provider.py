@@ -78,8 +78,12 @@ class Provider(Protocol):
         """How a schema may travel here, best first."""
         ...
 
+    async def open(self) -> None:
+        """Load what the provider needs, once; takes seconds where a library is large. Raises `ModelRefused`."""
+        ...
+
     async def send(self, call: Call) -> Reply:
-        """One attempt, without retries. Raises `Fault`, or `ModelRefused` when a package is missing."""
+        """One attempt, without retries. Raises `Fault`."""
         ...
 
     async def known(self) -> bool | None:

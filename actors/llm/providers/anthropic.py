@@ -47,6 +47,9 @@ class AnthropicProvider:
             headers.setdefault("x-api-key", choice.key)
         self._rest = Rest(base, headers)
 
+    async def open(self) -> None:
+        return None
+
     async def send(self, call: Call) -> Reply:
         body = await self._rest.post(
             "/v1/messages", {**_body(self.choice, call), **self.choice.extra_body}, call.timeout

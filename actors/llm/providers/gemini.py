@@ -39,6 +39,9 @@ class GeminiProvider:
             headers.setdefault("x-goog-api-key", choice.key)
         self._rest = Rest(base, headers)
 
+    async def open(self) -> None:
+        return None
+
     async def send(self, call: Call) -> Reply:
         path = f"{self._path()}:generateContent"
         return _reply(await self._rest.post(path, {**_body(self.choice, call), **self.choice.extra_body}, call.timeout))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 from typing import Any
 
 from recalld.actors.llm.faults import CONNECTION, TIMEOUT, Fault
@@ -23,6 +24,9 @@ class LiteLlmProvider:
         self.choice = choice
         self._library: Any = None
         self._loading = asyncio.Lock()
+
+    async def open(self) -> None:
+        await self._open()
 
     async def send(self, call: Call) -> Reply:
         library = await self._open()
@@ -59,6 +63,8 @@ class LiteLlmProvider:
     async def _open(self) -> Any:
         async with self._loading:
             if self._library is None:
+                # Else the library fetches a price list from the network as it is imported.
+                os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
                 try:
                     self._library = await asyncio.to_thread(importlib.import_module, "litellm")
                 except ImportError:

@@ -37,6 +37,9 @@ class OpenAiProvider:
         official = (urlsplit(choice.base_url).hostname or "").endswith("openai.com")
         self._limit_names = ("max_completion_tokens", "max_tokens")[:: 1 if official else -1]
 
+    async def open(self) -> None:
+        await self._open()
+
     async def send(self, call: Call) -> Reply:
         client = await self._open()
         try:

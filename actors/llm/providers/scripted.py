@@ -54,6 +54,9 @@ class ScriptedProvider:
             ) from None
         return cls(answers, choice)
 
+    async def open(self) -> None:
+        return None
+
     async def send(self, call: Call) -> Reply:
         self.requests.append(call)
         answer = await self._next(call)
