@@ -64,7 +64,7 @@ class ClaimChanges:
         name = record.id.encode()
         for claim in record.claims:
             self.txn.put(keys.raw(self.bank, keys.CLAIM, claim), name)
-        if record.attribute:
+        if record.attribute and record.subject:
             self.txn.put(keys.about(self.bank, folded(record.subject), record.attribute, record.uid), b"")
         if record.superseded_by:
             self.txn.put(keys.ended_by(self.bank, record.superseded_by, record.id), name)
@@ -81,7 +81,7 @@ class ClaimChanges:
     def _drop_unit_rows(self, record: UnitRecord) -> None:
         """The rows beside a unit that is erased."""
         self._drop_claims(record)
-        if record.attribute:
+        if record.attribute and record.subject:
             self.txn.delete(keys.about(self.bank, folded(record.subject), record.attribute, record.uid))
         if self.uid_of(record.id) == record.uid:
             if record.superseded_by:

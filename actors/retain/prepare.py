@@ -33,6 +33,7 @@ from recalld.actors.retain.model_labels import tag_keys
 from recalld.actors.retain.model_prompts import ReadingRules, reading_of, rules_of
 from recalld.actors.retain.moving import moved, names_of
 from recalld.actors.retain.plan import DocumentDraft, DraftChunk, NewFact, Place, day, text_of
+from recalld.actors.retain.supersession import subject_of
 from recalld.actors.trust.instructions import NORMAL
 from recalld.storage.changes import Embedding
 from recalld.storage.errors import BadRequest, Unavailable
@@ -382,7 +383,7 @@ def _unit(
         causes=tuple(same_chunk[cause] for cause in fact.causes),
         cause_weights=fact.cause_weights,
         aliases=fact.aliases,
-        subject=fact.subject,
+        subject=subject_of(fact.subject, fact.speaker, fact.text) if fact.attribute else fact.subject,
         attribute=fact.attribute,
         value=fact.value,
         polarity=fact.polarity,

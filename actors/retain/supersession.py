@@ -24,6 +24,8 @@ CHANGED, NO_LONGER, AGAIN, CORRECTED = "attribute changed", "no longer", "holds 
 LOOKED_AT = 64
 """Units about one attribute that are compared with a new claim, newest first; older live ones ended long ago."""
 STEPS_BACK = 6
+SELF = "i"
+"""The subject of `I` where nobody is named."""
 _FLIPPED = {"dislikes": ("", -1), "likes": ("", 1), "hates": ("", -1), "loves": ("", 1)}
 _MANY = frozenset(
     {"likes", "owns", "uses", "speaks", "plays", "eats", "drinks", "drives", "knows", "leads", "responsible_for"}
@@ -31,6 +33,9 @@ _MANY = frozenset(
     | {"believes", "interested_in", "member_of"}
 )
 """Attributes of which one has many values at once, so that a second value ends no first."""
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|i'm|i’m|my|me|mine|we|our|ich|mein\w*|wir|yo|mis?|je|mon|ma|mes)\b|[我私僕俺]|咱", re.IGNORECASE
+)
 _WORD = re.compile(r"\w{4,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 _EMPTY = frozenset(
     {"this", "that", "with", "have", "from", "they", "were", "been", "what", "when", "then", "than", "just", "also"}
@@ -72,6 +77,24 @@ def _comparable(one: UnitRecord, other: UnitRecord) -> bool:
     return one.tags == other.tags and one.trust == other.trust and one.network in (WORLD, EXPERIENCE)
 
 
+def _same_thing(applier: Applier, one: UnitRecord, other: UnitRecord) -> bool:
+    """Whether the same subject is the same thing: a name is, `the deadline` only where the talk is the same."""
+    if not (one.subject.isascii() and one.subject == one.subject.lower() and other.subject == other.subject.lower()):
+        return True
+    if folded(one.subject) in (SELF, folded(one.speaker)):
+        return True
+    near = one.document == other.document or applier.thread_of(one.uid) == applier.thread_of(other.uid)
+    about = bool(one.context) and one.context == other.context
+    return near or about or bool(set(one.entities) & set(other.entities))
+
+
+def subject_of(subject: str, speaker: str, text: str) -> str:
+    """Whom a claim is about: as read, or the speaker where the words say `I` and nobody resolved it; "" unknown."""
+    if subject and folded(subject) not in ("i", "we", "me"):
+        return subject
+    return (speaker or SELF) if subject or _FIRST_PERSON.search(text) else ""
+
+
 def judge(applier: Applier, uids: Iterable[int], corrections: frozenset[int], now: int) -> list[Change]:
     """Compare units, in the order they were said, with what else is current, and end what does not hold any more."""
     found: list[Change] = []
@@ -79,7 +102,7 @@ def judge(applier: Applier, uids: Iterable[int], corrections: frozenset[int], no
         unit = applier.unit(uid)
         if unit is None or unit.retired_at is not None:
             continue
-        if unit.attribute:
+        if unit.attribute and unit.subject:
             found += _by_attribute(applier, unit, now)
         if uid in corrections and applier.is_live(uid):
             found += _by_correction(applier, unit, now)
@@ -94,6 +117,8 @@ def _by_attribute(applier: Applier, unit: UnitRecord, now: int) -> list[Change]:
             continue
         other = applier.unit(uid)
         if other is None or not _comparable(unit, other) or not _comparable(other, unit):
+            continue
+        if not _same_thing(applier, unit, other):
             continue
         later, earlier = _in_order(unit, other)
         reason = contradiction(later, earlier)
