@@ -69,6 +69,11 @@ _NAMES_NOBODY = (
     "i me my mine myself you your yours he him his she her hers it its we us our ours they them their theirs this that "
     "these those who someone somebody everyone everybody nobody anyone user assistant speaker narrator none unknown n/a"
 )
+_TELL_NOTHING = (
+    "the and was were has had have for not but are his her its they them with that this from been will who what when "
+    "where which there then than into about after before because user assistant said says"
+)
+_COMMON = frozenset(_TELL_NOTHING.split())
 _PRONOUNS = frozenset(_NAMES_NOBODY.split())
 _WORD = re.compile(r"\w+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -101,9 +106,9 @@ class _Source:
         if _CJK.search(folded) or _CJK.search(self.folded):
             pairs = {folded[i : i + 2] for i in range(len(folded) - 1) if _CJK.match(folded[i])}
             return not pairs or not _CJK.search(self.folded) or any(pair in self.folded for pair in pairs)
-        telling = [word for word in _WORD.findall(folded) if len(word) > 3 or word.isdigit()]
-        stems = {word[:5] for word in self.words}
-        return not telling or any(word[:5] in stems for word in telling)
+        telling = {word for word in _WORD.findall(folded) if len(word) > 2 or word.isdigit()} - _COMMON
+        stems = {word[:4] for word in self.words - _COMMON}
+        return not telling or any(word[:4] in stems for word in telling)
 
 
 def _fold(text: str) -> str:

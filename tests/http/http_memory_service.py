@@ -463,6 +463,14 @@ class MemoryService:
         self._operation(tenant, bank_id, operation_id)
         return {"operation_id": operation_id, "status": "completed"}
 
+    async def list_llm_requests(self, tenant: str, bank_id: str, filters: dict[str, Any]) -> dict[str, Any]:
+        self._bank(tenant, bank_id)
+        return {"bank_id": bank_id, "total": 0, "limit": filters["limit"], "offset": filters["offset"], "items": []}
+
+    async def llm_request_stats(self, tenant: str, bank_id: str, filters: dict[str, Any]) -> dict[str, Any]:
+        self._bank(tenant, bank_id)
+        return {"bank_id": bank_id, "period": filters["period"], "trunc": "day", "start": iso(NOW), "buckets": []}
+
     async def health(self) -> dict[str, Any]:
         word = "healthy" if self.healthy else "unhealthy"
         return {"status": word, "database": "connected"}

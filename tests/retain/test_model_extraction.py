@@ -1,4 +1,4 @@
-"""A language model reads: what it says is checked item by item, what it cost is on record, and nothing is paid twice."""
+"""A language model reads: what it cost is on record, nothing is paid twice, and a failure is no empty answer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ async def test_a_model_reads_and_its_tokens_are_in_the_answer(server: ModelServe
 
 
 def conversation(turns: int) -> str:
-    return "\n".join(f"{'Ana' if n % 2 else 'Ben'}: In week {n} we shipped part {n} of the project." for n in range(turns))
+    who = ("Ben", "Ana")
+    return "\n".join(f"{who[n % 2]}: In week {n} we shipped part {n} of the project." for n in range(turns))
 
 
 @pytest.mark.parametrize("named", [True, False])
