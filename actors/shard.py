@@ -26,7 +26,7 @@ from recalld.actors.recall.bank import under_bank, with_budgets
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.retain.commit import commit_retain
-from recalld.actors.retain.similar import similar_units
+from recalld.actors.retain.similar import link_floor, similar_units
 from recalld.actors.retain.standing import empty_plan, plan_erase, plan_retain
 from recalld.storage.apply import Applier
 from recalld.storage.budget import MemoryBudget
@@ -249,9 +249,10 @@ class Shard:
         def run() -> Any:
             try:
                 with partition.read(tenant, bank_id) as snap:
-                    return similar_units(snap, units, dim)
+                    floor = link_floor(snap.record.model, self._recall.semantic_link)
+                    return similar_units(snap, units, dim, floor)
             except BankNotFound:
-                return similar_units(None, units, dim)
+                return similar_units(None, units, dim, link_floor({}, self._recall.semantic_link))
 
         return await self._threads.run(PLAN, partition, tenant, bank_id, run)
 
