@@ -10,8 +10,9 @@ Readings:
   Friday: in seven days). `this weekend` is the one of this week, also on its Sunday; `next weekend` the one of next
   week.
 * A bare weekday is the latest one up to today, or the first from today on when the anchor leans to the future.
-* `in June` is the latest June that has begun, or with a future lean the first that is not over. `May 7` is the latest,
-  the next, or (no lean) the nearest.
+* `in June` is the latest June that has begun, with a future lean the first that is not over, or without lean the
+  nearest. `May 7` likewise.
+* The night of a day ends with the day, the evening too.
 * `the 31st` is that day of this month, or of the latest or next month by lean. A month without that day is passed over:
   in February it is 31 March (31 January when leaning to the past), never 3 March.
 * `end of` a month is its last seven days, `beginning of` its first seven, `middle of` days 11 to 20; of a week
@@ -221,7 +222,7 @@ def _after_tomorrow(m: Match, a: Anchor) -> Range:
     return r.day_range(a.now + 2 * DAY)
 
 
-_PARTS_OF_DAY: Final = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+_PARTS_OF_DAY: Final = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 24)}
 
 
 @rule(

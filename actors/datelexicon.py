@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from recalld.actors import datecjk, dategerman, datespanish
 from recalld.actors import dateranges as r
 from recalld.actors.datephrases import Expression
-from recalld.actors.dateranges import DAY, Anchor, Range
-from recalld.actors.daterules import Found
+from recalld.actors.dateranges import Anchor, Range
+from recalld.actors.daterules import Found, Match, Rules, expressions
 from recalld.actors.datewords import Triggers
 
 
@@ -87,7 +88,7 @@ LANGUAGES: Final[dict[str, _Language]] = {
         year_in="(?:en|durante|desde|ano) (?:el ano )?{y}",
         since="desde",
         seasons="primavera verano otono invierno",
-        bare_weekday="el {u}",
+        bare_weekday="(?:el |(?<=del )|(?<=al )|(?<=, )){u}",
     ),
     "fr": _Language(
         near={-2: "avant-hier", -1: "hier", 0: "aujourd'hui|aujourd’hui", 1: "(?<!apres-)(?<!apres )demain"}
@@ -199,9 +200,7 @@ LANGUAGES: Final[dict[str, _Language]] = {
     ),
 }
 
-Match = re.Match[str]
 Reader = Callable[[Match, Anchor], Range]
-Rules = list[tuple[re.Pattern[str], Reader]]
 
 
 def _step(unit: str, step: int) -> Reader:
@@ -226,12 +225,27 @@ def _weekday(index: int) -> Reader:
     return lambda m, a: r.weekday_range(a, index)
 
 
-def _gate_words(language: _Language) -> str:
+def _gate_words(language: _Language, *more: str) -> str:
     """The alternatives without one of which no rule of the language matches."""
     # "an" is an English word, and a French year only where these stand before it.
     units = [f"(?:{word})".replace("(?:ans?|", "(?:ans|(?:un |l['’])an|") for word in language.units.values()]
     names = f"{language.weekdays} {language.months} {language.seasons}".split()
-    return "|".join([*language.near.values(), *units, *names, language.year_in.replace("{y}", r"[12]\d{3}")])
+    return "|".join([*language.near.values(), *units, *names, language.year_in.replace("{y}", r"[12]\d{3}"), *more])
+
+
+_MORE_RULES: Final = {"es": datespanish.rules, "de": dategerman.rules}
+_MORE_GATES: Final = {"es": (datespanish.GATE,), "de": (dategerman.GATE,)}
+_EVERY: Final = {
+    "es": r"cada|todos los|todas las|los|casi todos los",
+    "de": r"jede[nrsm]?|alle",
+    "fr": r"chaque|tous les|toutes les",
+    "it": r"ogni|tutti i",
+    "pt": r"cada|todo|toda|todos os|todas as|aos|as",
+}
+_BEFORE: Final = {"es": r"antes de|antes del|hasta", "fr": r"avant|jusqu'a|jusqu'au", "it": r"prima di|fino a"} | {
+    "pt": r"antes de|ate",
+    "de": r"vor dem|vor der",
+}
 
 
 @cache
@@ -242,7 +256,7 @@ def _rules(name: str) -> Rules:
     seasons = language.seasons.split()
     number = r"(?P<n>\d{1,6}|" + "|".join(sorted(language.numbers, key=len, reverse=True)) + ")"
     day, year = r"(?P<d>0?[1-9]|[12]\d|3[01])", r"(?P<y>[12]\d{3})(?!\d)"
-    rules: Rules = []
+    rules: Rules = list(_MORE_RULES[name]()) if name in _MORE_RULES else []
 
     def add(template: str, reader: Reader, **fields: str) -> None:
         for name, value in fields.items():
@@ -306,157 +320,10 @@ def _rules(name: str) -> Rules:
     return rules
 
 
-_NUMERALS: Final = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {
-    "零": 0,
-    "两": 2,
-    "兩": 2,
-    "半": 1,
-    "数": 3,
-    "几": 3,
-    "幾": 3,
+_GATES: Final = {
+    name: re.compile(rf"(?<!\w)(?:{_gate_words(language, *_MORE_GATES.get(name, ()))})(?!\w)")
+    for name, language in LANGUAGES.items()
 }
-_PLACES: Final = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000, "億": 10**8, "亿": 10**8}
-
-
-def numeral(text: str) -> int:
-    """Digits or Han numerals; large places included, so that 十万 is 100,000 and not ten."""
-    if text.isascii():
-        return int(text)
-    total = section = digit = 0
-    for character in text:
-        if character.isdecimal():
-            digit = digit * 10 + int(character)
-        elif character in _NUMERALS:
-            digit = _NUMERALS[character]
-        elif _PLACES[character] >= 10_000:
-            total, section, digit = total + max(section + digit, 1) * _PLACES[character], 0, 0
-        else:
-            section, digit = section + max(digit, 1) * _PLACES[character], 0
-    return total + section + digit
-
-
-_HAN_DAYS: Final = {c: i for i, c in enumerate("一二三四五六日")} | {
-    "天": 6,
-    "月": 0,
-    "火": 1,
-    "水": 2,
-    "木": 3,
-    "金": 4,
-    "土": 5,
-}
-_KO_DAYS: Final = {c: i for i, c in enumerate("월화수목금토일")}
-_N: Final = r"(?P<n>[0-9〇零一二三四五六七八九十百千万萬億亿两兩半数几幾]{1,12})"
-_MONTH: Final = "(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九])"
-_DAY_OF_MONTH: Final = r"(?:3[01]|[12]\d|0?[1-9]|三十一?|二?十[一二三四五六七八九]?|[一二三四五六七八九])"
-_Y: Final = r"(?P<y>[12]\d{3})"
-_UNIT_WORDS: Final = {
-    "day": "天|日|일",
-    "week": "周間|週間|周|週|星期|個星期|个星期|礼拜|个礼拜|주일?",
-    "month": "个月|個月|か月|ヶ月|カ月|ヵ月|ケ月|개월|달",
-    "year": "年間|年|년",
-    "hour": "小时|小時|个小时|個小時|時間|시간",
-    "minute": "分钟|分鐘|分|분",
-}
-_SEASON_WORDS: Final = {c: i for i, c in enumerate("春夏秋冬")} | {"봄": 0, "여름": 1, "가을": 2, "겨울": 3}
-
-
-def _han_count(m: Match) -> int:
-    return numeral(m["n"])
-
-
-def _month_of(offset: int) -> Reader:
-    return lambda m, a: r.month_range(a.now.year + offset, numeral(m["m"]))
-
-
-def _season_of(offset: int) -> Reader:
-    return lambda m, a: r.season_range(a.now.year + offset, _SEASON_WORDS[m["s"]])
-
-
-def _weekday_of(offset: int) -> Reader:
-    """A weekday of the week `offset` weeks ahead."""
-    names = _HAN_DAYS | _KO_DAYS
-    return lambda m, a: r.day_range(r.week_range(a.now + 7 * offset * DAY)[0] + names[m["w"]] * DAY)
-
-
-@cache
-def _cjk_rules() -> Rules:
-    rules: Rules = []
-
-    def add(pattern: str, reader: Reader) -> None:
-        rules.append((re.compile(pattern), reader))
-
-    def day(m: Match, a: Anchor) -> Range:
-        month, number = numeral(m["m"]), numeral(m["d"])
-        return r.day_range(r.date(int(m["y"]), month, number)) if m["y"] else r.yearless_day(a, month, number)
-
-    add(rf"(?:{_Y}\s*[年년]\s*)?(?P<m>{_MONTH})\s*[月월]\s*(?P<d>{_DAY_OF_MONTH})\s*(?:日|号|號|일)", day)
-    add(rf"{_Y}\s*[年년]\s*(?P<m>{_MONTH})\s*[月월]", lambda m, a: r.month_range(int(m["y"]), numeral(m["m"])))
-    years = {"前年|一昨年|おととし|재작년": -2, "去年|昨年|작년|지난해": -1, "今年|올해": 0, "明年|来年|來年|내년": 1}
-    for words, offset in years.items():
-        add(
-            rf"(?:{words})\s*の?\s*(?P<m>{_MONTH})\s*[月월](?!前|전)",
-            _month_of(offset),
-        )
-        add(
-            rf"(?:{words})\s*の?\s*(?P<s>{'|'.join(_SEASON_WORDS)})",
-            _season_of(offset),
-        )
-        add(rf"(?<!\d)(?<!万)(?:{words})", _step("year", offset))
-    for unit, words in _UNIT_WORDS.items():
-        add(
-            rf"(?:最近|过去|過去|近|ここ|この|지난|최근)\s*{_N}\s*(?:{words})(?!前|전)",
-            _trailing(unit, _han_count),
-        )
-        add(rf"{_N}\s*(?:{words})\s*(?:以前|之前|前|전)", _ago(unit, _han_count))
-        add(
-            rf"{_N}\s*(?:{words})\s*(?:以后|以後|之后|之後|后|後|뒤|후)",
-            _ago(unit, lambda m: -_han_count(m)),
-        )
-    weeks = {
-        "上上周|上上週|先々週|지지난\\s*주": -2,
-        "上个?周|上個?週|上个?星期|上個?星期|上个?礼拜|先週|지난\\s*주|저번\\s*주": -1,
-        "这个?周|這個?週|本周|本週|这个?星期|這個?星期|今週|이번\\s*주": 0,
-        "下个?周|下個?週|下个?星期|下個?星期|来週|來週|다음\\s*주": 1,
-    }
-    for words, offset in weeks.items():
-        weekday = _weekday_of(offset)
-        add(rf"(?:{words})(?:末|\s*の?週末|\s*주말|말)", _step("weekend", offset))
-        add(rf"(?:{words})\s*(?P<w>[一二三四五六日天])(?!个|個|些|直|起|定|次|本)", weekday)
-        add(rf"(?:{words})\s*の?\s*(?P<w>[月火水木金土日](?=曜)|[월화수목금토일](?=요일))(?:曜日?|요일)", weekday)
-        add(rf"(?:{words})", _step("week", offset))
-    months = {
-        "先々月|上上个月": -2,
-        "上个?月|上個月|先月|지난\\s*달|저번\\s*달": -1,
-        "这个?月|這個月|本月|今月|이번\\s*달": 0,
-    }
-    for words, offset in (months | {"下个?月|下個月|来月|來月|다음\\s*달": 1}).items():
-        add(rf"(?:{words})", _step("month", offset))
-    near = {
-        "大前天": -3,
-        "前天|一昨日|おととい|그저께|그제|엊그제": -2,
-        "昨天|昨日|昨晚|昨夜|きのう|어제|어젯밤": -1,
-        "今天|今日(?!は$)|本日|今晚|今夜|오늘": 0,
-        "明天|明日|내일": 1,
-        "后天|後天|明後日|あさって|모레": 2,
-    }
-    for words, offset in near.items():
-        add(rf"(?:{words})", _step("day", offset))
-    add(rf"(?<!\d){_Y}\s*[年년](?!前|전|以前|之前|後|后|間)", lambda m, a: r.year_range(int(m["y"])))
-    add(r"(?:周|週|星期|礼拜|禮拜)(?P<w>[一二三四五六日天])", lambda m, a: r.weekday_range(a, _HAN_DAYS[m["w"]]))
-    add(r"(?P<w>[月火水木金土日])曜", lambda m, a: r.weekday_range(a, _HAN_DAYS[m["w"]]))
-    add(r"(?P<w>[월화수목금토일])요일", lambda m, a: r.weekday_range(a, _KO_DAYS[m["w"]]))
-    add(rf"(?<![\d年])(?P<m>{_MONTH})\s*[月월](?![\d前전曜])", lambda m, a: r.relative_month(a, numeral(m["m"]), None))
-    return rules
-
-
-_GATES: Final = {name: re.compile(rf"(?<!\w)(?:{_gate_words(language)})(?!\w)") for name, language in LANGUAGES.items()}
-_CJK_GATE: Final = re.compile(
-    r"[年月日周週天晚夜曜期春夏秋冬년월일주달제늘레날해]|きのう|おととい|あさって|おととし|어제|오늘|내일|모레|요일|시간|분"
-)
-_HANGUL: Final = re.compile("[\uac00-\ud7af]")
-_KANA: Final = re.compile("[\u3041-\u30ff]")
-_CJK_SINCE: Final = re.compile(r"^\s*(?:以来|以來|から|부터|起|至今)")
-
 # Languages the rules do not know: a gate each, behind it the library. Compared in lower case with their accents,
 # because a folded `önce` is English.
 _FALLBACK_WORDS: Final = {
@@ -485,7 +352,7 @@ FALLBACK: Final = {
 }
 _ASCII_WORDS: Final = re.compile(
     r"(?<!\w)(?:"
-    + "|".join(map(_gate_words, LANGUAGES.values()))
+    + "|".join(_gate_words(language, *_MORE_GATES.get(name, ())) for name, language in LANGUAGES.items())
     + "|"
     + "|".join(word for words in _FALLBACK_WORDS.values() for word in words.split("|") if re.fullmatch("[a-z ]+", word))
     + r")(?!\w)",
@@ -497,7 +364,8 @@ _TRIGGER_WORDS: Final = Triggers(
     re.compile(
         _ASCII_WORDS.pattern.replace(r"(?<!\w)(?:", "(?:", 1).removesuffix(r")(?!\w)")
         # Of the expressions of several words, the one word that is rare in English.
-        + r"|settimana|fine|hari|yang|minggu|an|ayer|hier|apres-demain|amanha|ieri|[12]\d{3})"
+        + r"|settimana|fine|hari|yang|minggu|an|ayer|hier|apres-demain|amanha|ieri|[12]\d{3}"
+        r"|esta|hace|llevo|llevamos|fin|fines|finales|principios|comienzos|mediados|dentro|nacht|kw\d*|seit|bis)"
     )
 )
 _LETTER: Final = re.compile(r"[^\W\d_\x00-\x7f]")  # not ASCII
@@ -518,13 +386,8 @@ def find(text: str, anchor: Anchor) -> list[Expression] | None:
     """
     folded = fold(text)
     opened = False
-    if not text.isascii() and _CJK_GATE.search(folded) and (found := _expressions(folded, _cjk_rules(), anchor)):
-        language = "ko" if _HANGUL.search(folded) else "ja" if _KANA.search(folded) else "zh"
-        return [
-            Expression(f, "since" if _CJK_SINCE.match(folded[f.end :]) else "", language)
-            for f in found
-            if f.low < f.high
-        ]
+    if not text.isascii() and datecjk.GATE.search(folded) and (cjk := datecjk.find(folded, anchor)):
+        return cjk
     best: list[Expression] = []
     most = 0
     for name, gate in _GATES.items():
@@ -532,34 +395,22 @@ def find(text: str, anchor: Anchor) -> list[Expression] | None:
         if not gate.search(folded) or (language.unless and re.search(language.unless, folded)):
             continue
         opened = True
-        found = _expressions(folded, _rules(name), anchor)
+        found = expressions(folded, _rules(name), anchor)
         # Relatives share words ("mai 2023"): the language that reads the most of the text is the right one.
         if (covered := sum(f.end - f.start for f in found)) > most:
-            best = [Expression(f, _word_before(language, folded, f), name) for f in found if f.low < f.high]
+            best = [Expression(f, _word_before(name, folded, f), name) for f in found if f.low < f.high]
             most = covered
     return best if opened else None
 
 
-def _word_before(language: _Language, text: str, found: Found) -> str:
+def _word_before(name: str, text: str, found: Found) -> str:
+    language, before = LANGUAGES[name], text[: found.start]
     since = rf"(?<!\w)(?:{language.since})"
-    before = re.search(since + r"\s+(?:\w{1,4}\s+)?$", text[: found.start])
-    return "since" if before or re.match(since + r"\b", text[found.start : found.end]) else ""
-
-
-def _expressions(text: str, rules: Rules, anchor: Anchor) -> list[Found]:
-    """Matches in rule order, none overlapping; one that is no date still holds its words, with an empty range."""
-    found: list[Found] = []
-    for pattern, reader in rules:
-        for match in pattern.finditer(text):
-            if any(match.start() < f.end and f.start < match.end() for f in found):
-                continue
-            try:
-                span = reader(match, anchor)
-                valid = r.in_bounds(span)
-            except (ValueError, OverflowError, StopIteration, IndexError, KeyError):
-                valid = False
-            found.append(Found(*match.span(), *(span if valid else (anchor.now, anchor.now))))
-    return sorted(found, key=lambda f: f.start)
+    if re.search(since + r"\s+(?:\w{1,4}\s+)?$", before) or re.match(since + r"\b", text[found.start : found.end]):
+        return "since"
+    if re.search(rf"(?<!\w)(?:{_EVERY[name]})\s+$", before):
+        return "every"
+    return "before" if re.search(rf"(?<!\w)(?:{_BEFORE[name]})\s+(?:\w{{1,3}}\s+)?$", before) else ""
 
 
 def fallback_language(text: str) -> str | None:

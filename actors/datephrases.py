@@ -89,7 +89,7 @@ def find(text: str, anchor: Anchor) -> Iterator[Expression]:
             other = items[index]
             join = _JOIN.match(text[one.end : other.start].lower())
             if join and (word in ("between", "from") or join["word"] not in ("and", "or", "vs", "vs.", "versus")):
-                yield Expression(_hull(one, other, anchor.lean > 0), "")
+                yield Expression(hull(one, other, anchor.lean > 0), "")
                 index += 1
                 continue
         if word.startswith("starting") or _ONWARDS.match(text[one.end :].lower()) or inside.startswith("since"):
@@ -136,7 +136,7 @@ def _back(one: Found) -> Found:
     return replace(one, low=low, high=high)
 
 
-def _hull(one: Found, other: Found, ahead: bool) -> Found:
+def hull(one: Found, other: Found, ahead: bool) -> Found:
     """From the first to the second; a side without year takes it from the other."""
     low, high = one.range, other.range
     try:

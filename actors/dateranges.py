@@ -170,6 +170,8 @@ def relative_month(anchor: Anchor, month: int, step: int | None) -> Range:
     if step is None:
         if anchor.lean > 0:
             return month_range(now.year + (month < now.month), month)
+        if anchor.lean == 0:
+            return month_range(now.year + (month < now.month - 6) - (month > now.month + 5), month)
         return month_range(now.year - (month > now.month), month)
     if step < 0:
         return month_range(now.year - (month >= now.month), month)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from recalld.actors import dateranges as r
 from recalld.actors.dateranges import Anchor, Range
 
 Match = re.Match[str]
@@ -49,3 +50,23 @@ def rule(pattern: str) -> Callable[[Reader], Reader]:
         return reader
 
     return keep
+
+
+Rules = list[tuple[re.Pattern[str], Callable[[Match, Anchor], Range]]]
+
+
+def expressions(text: str, rules: Rules, anchor: Anchor) -> list[Found]:
+    """Matches in rule order, none overlapping; one that is no date still holds its words, with an empty range."""
+    found: list[Found] = []
+    for pattern, reader in rules:
+        for match in pattern.finditer(text):
+            at = match.span("x") if "x" in pattern.groupindex else match.span()
+            if any(at[0] < f.end and f.start < at[1] for f in found):
+                continue
+            try:
+                span = reader(match, anchor)
+                valid = r.in_bounds(span)
+            except (ValueError, OverflowError, StopIteration, IndexError, KeyError):
+                valid = False
+            found.append(Found(*at, *(span if valid else (anchor.now, anchor.now))))
+    return sorted(found, key=lambda f: f.start)

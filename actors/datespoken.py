@@ -84,7 +84,7 @@ def _halves_ago(m: Match, a: Anchor) -> Range | None:
 @rule(r"\b(?:the\s+)?night before last\b")
 def _night_before_last(m: Match, a: Anchor) -> Range:
     low = a.today - 2 * DAY + timedelta(hours=18)
-    return low, low + timedelta(hours=12)
+    return low, low + timedelta(hours=6)
 
 
 @rule(

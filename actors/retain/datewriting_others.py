@@ -85,7 +85,10 @@ _CJK: Final = {
     ),
 }
 _WEEKDAY_WORDS: Final = re.compile(
-    r"(?:周|週|星期|礼拜|禮拜)[一二三四五六日天]|[月火水木金土日]曜|[월화수목금토일]요일"
+    r"(?:周|週|星期|礼拜|禮拜)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일"
+)
+_LENGTH: Final = re.compile(
+    r"(?:快|将近|大概|已经)?[\d一二两三四五六七八九十几数]+\s*多?(?:年|个月|か月|ヶ月|週間|个?星期|周)間?"
 )
 _SEASON_WORDS: Final = re.compile(r"[春夏秋冬]|봄|여름|가을|겨울")
 _EDGE: Final = re.compile(r"[初中底末头頭]$|上旬$|中旬$|下旬$|上半年$|下半年$|前半$|後半$|초$|말$")
@@ -100,12 +103,14 @@ def _cjk(one: EventTime, text: str, shape: Shape) -> Written | None:
     c = _CJK[one.language]
     start, end = one.span
     words = one.words
+    if _LENGTH.fullmatch(words):
+        return None  # "住了三年了" stays the length it is
     put = _cjk_text(words, shape, c)
     if not put:
         return None
     behind = text[end : end + 4]
     # "昨日行った" needs its particle once the day is written out.
-    if one.language == "ja" and not _JA_PARTICLE.match(behind) and not put.endswith(("に", "朝", "夜", "曜")):
+    if one.language == "ja" and not _JA_PARTICLE.match(behind) and not put.endswith("に"):
         put += "に"
     return start, end, put
 
@@ -134,13 +139,13 @@ def _cjk_text(words: str, shape: Shape, c: _Cjk) -> str:
     if edge and shape.kind != "weekend":
         whole = year(first) if re.search(r"年|년|해", words) else month(first)
         return f"{whole}{gap}{edge.group()}"
-    if _YEARLESS.fullmatch(words):
+    if _YEARLESS.fullmatch(words) and first.year == last.year:
         return f"{year(last)}{gap}{words}"
     if shape.kind in ("day", "part"):
         text = day(first)
         if match := _WEEKDAY_WORDS.search(words):
             name = match.group()
-            text += f"{gap}{'周' + name[-1] if name[0] in '周週星礼禮' else name}"
+            text += f"{gap}{'周' + name[-1].replace('天', '日') if name[0] in '周週星礼禮' else name}"
         elif shape.kind == "part":
             text += c.part_join + c.parts[parts(shape.low, shape.high)]
         return text
@@ -231,11 +236,12 @@ def _es(one: EventTime, text: str, shape: Shape) -> Written | None:
         return f"{left} {join} {b.day} de {month(b)}"
 
     words = text[inner:end]
-    if year := _yearless(words, shape, r"\d{1,2}(?: de)? \w+", r"\w+", _MONTHS["es"]):
-        return start, end, one.words + (f" de {year}")
-    if re.search(r"(?i)\b(?:fin(?:es|ales)?|principios?|mediados|comienzos?) de\b", words):
-        kept = re.search(r"(?i)\b(?:fin(?:es|ales)?|principios?|mediados|comienzos?) de\b", words)
-        assert kept is not None
+    if _LENGTHS.fullmatch(one.words) and not _RELATIVE.search(one.words) and shape.kind != "day":
+        return None
+    if year := _yearless(words.rstrip("."), shape, _MONTHS["es"]):
+        return start, end, f"{one.words} de {year}"
+    kept = re.search(r"(?i)\b(?:a )?(?:fin(?:es|ales)?|principios?|mediados|comienzos?) de(?!l? semana)", words)
+    if kept is not None:
         unit = str(shape.first.year) if re.search(r"(?i)año", words) else month(shape.first)
         return inner, end, f"{kept.group()} {unit}"
     kind = shape.kind
@@ -287,16 +293,23 @@ def _season_year(shape: Shape, season: int) -> str:
     return f"{shape.low.year}/{(shape.low.year + 1) % 100:02}" if season == 3 else str(shape.low.year)
 
 
-def _yearless(words: str, shape: Shape, day: str, month: str, months: list[str]) -> int | None:
-    """The year to add to a day and month, or a month, without one."""
-    folded = [re.escape(name[:3].lower()) for name in months]
-    names = "|".join(folded)
+_RELATIVE: Final = re.compile(
+    r"(?i)pasad|pr[óo]xim|viene|[úu]ltim|\best[ea]\b|letzt|n[äa]chst|vergang|\bdies|kommend|vorig|fin(?:es"
+    r"|ales)?|princip|mediad"
+    r"|ende|anfang|mitte|hace|dentro"
+)
+_LENGTHS: Final = re.compile(
+    r"(?i)(?:\d+|\w+)(?: de)? (?:d[íi]as?|semanas?|mes(?:es)?|a[ñn]os?|tag(?:en?)?|wochen?|monat(?:en?)?"
+    r"|jahr(?:en?)?)"
+)
+
+
+def _yearless(words: str, shape: Shape, months: list[str]) -> int | None:
+    """The year that words ending in a month lack; None for other words."""
+    if shape.first.year != shape.last.year or _RELATIVE.search(words) or shape.kind in ("year", "years"):
+        return None
     lower = words.lower()
-    if re.fullmatch(day, lower) and re.search(rf"\b(?:{names})", lower) and shape.first.year == shape.last.year:
-        return shape.last.year
-    if shape.kind == "month" and re.fullmatch(month, lower) and re.match(rf"(?:{names})", lower):
-        return shape.last.year
-    return None
+    return shape.last.year if any(lower.endswith(name.lower()) for name in (*months, "setiembre")) else None
 
 
 _DE_BEFORE: Final = re.compile(
@@ -384,9 +397,11 @@ def _de(one: EventTime, text: str, shape: Shape) -> Written | None:
         return f"{left} {join} {b.day}. {month(b)}"
 
     words = text[inner:end]
-    if year := _yearless(words, shape, r"\d{1,2}\.? \w+", r"\w+", _MONTHS["de"]):
-        return start, end, f"{one.words} {year}"
-    if edge := re.search(r"(?i)\b(?:ende|anfang|mitte)\b", words):
+    if _LENGTHS.fullmatch(one.words) and not _RELATIVE.search(one.words) and shape.kind != "day":
+        return None
+    if year := _yearless(words.rstrip("."), shape, _MONTHS["de"]):
+        return start, end, f"{one.words.rstrip('.')} {year}" + "." * one.words.endswith(".")
+    if (edge := re.search(r"(?i)\b(?:ende|anfang|mitte)\b", words)) and "woche" not in words.lower():
         unit = str(shape.first.year) if "jahr" in words.lower() else month(shape.first)
         return inner, end, f"{edge.group()} {unit}"
     kind = shape.kind
@@ -396,7 +411,7 @@ def _de(one: EventTime, text: str, shape: Shape) -> Written | None:
         if _WEEKDAY["de"].search(words):
             day = f"{_DAYS['de'][shape.first.weekday()]}, {day}"
         if kind == "part":
-            put = f"{_DE_PARTS[parts(shape.low, shape.high)]} {day}"
+            put = f"{_DE_PARTS[parts(shape.low, shape.high)]} {day.partition(', ')[2] or day}"
             if prep not in ("", "am", "in", "an"):
                 put = f"{prep} {put.split(' ', 1)[1]}"
         else:

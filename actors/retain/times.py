@@ -18,7 +18,7 @@ MAX_TEXT: Final = 20_000  # characters looked at
 MAX_LIBRARY: Final = 500  # characters of one sentence the library is asked about; it is slow
 
 _log: Final = logging.getLogger(__name__)
-_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 _FUTURE: Final = re.compile(
     r"\b(?:will|won't|going to|gonna|shall|plan(?:s|ning)?|planned|scheduled|upcoming|looking forward"
     r"|can't wait|hope to"
@@ -37,8 +37,32 @@ _PAST: Final = re.compile(
     re.IGNORECASE,
 )
 
+# Chinese, Japanese, Spanish and German verbs and particles that look ahead or back.
+_FUTURE_OTHERS: Final = re.compile(
+    r"[将會]|会(?!议|社|场|員|员|长|見|话|计|館|った|い|う|え)|要(?!求|点|点|素|旨|約|因)|打算|准备|準備|计划|計畫|截止|交稿|予定|つもり|締め切り|締切|までに|しよう|ましょう"
+    r"|\b(?:voy|vas|va|vamos|van) a\b|\b\w+(?:aré|eré|iré|ará|erá|irá|aremos|eremos|iremos|arán|erán|irán)\b"
+    r"|\b(?:plazo|mañana)\b"
+    r"|\b(?:werde|wirst|wird|werden|möchte|soll|muss|müssen|fällig|übermorgen|nächste[nrsm]?)\b",
+    re.IGNORECASE,
+)
+_PAST_OTHERS: Final = re.compile(
+    r"了|过(?=[^来去程滤])|過(?=了)|曾|刚|已(?:经)?|(?:した|った|いた|んだ|きた|けた|めた|べた|れた|えた|ました|でした|だった|かった)"
+    r"(?![りらいく])|\b\w+(?:ó|(?<![aei]r)é|aron|ieron)\b(?<!qué)(?<!café)(?<!sé)|\b\w{2,}(?:aba|aban|abas|ábamos)\b"
+    r"|\b(?!d[ií]a|todav|mar[ií]a|fantas|econom|energ|compañ|polic|garant|librer|panader|alegr)\w{2,}ía[ns]?\b"
+    r"|\b(?:fue|fui|fueron|hubo|estuvo|tuvo|hizo|dijo|era|ha|han|he|hemos|fuimos|hicimos|tuvimos|estuvimos"
+    r"|vimos|vi|di|dio"
+    r"|estuve|tuve|hice|dije|puse|vine|quise|supe|traje)\b(?! de)|\b(?!as[ií]\b|aqu|all[ií]\b|ah[ií]\b|s[ií]\b"
+    r"|cas)\w{2,}í\b"
+    r"|\b(?:hat|habe|haben|hatte|hatten|bin|ist|sind|wurde|wurden)\b.*\b(?:\w*ge|ver|be|ent|er|zer)\w+(?:t|en)\b"
+    r"|\b(?:war|waren|hatte|hatten|wurde|wurden|ging|kam|gab|machte|kaufte|traf|zog|sah|begann|lief|schlief"
+    r"|sprach|wohnte"
+    r"|reiste|wechselte|arbeitete|schrieb|geboren|fand|starb|verließ|blieb|bekam|brachte|dachte|wusste|las|aß"
+    r"|trank|fuhr|flog)\b",
+    re.IGNORECASE,
+)
 _PRESENT: Final = re.compile(
-    r"\b(?:is|are|isn't|aren't|starts?|begins?|opens?|closes?|ends?|leaves?|arrives?|expires?|launches|ships|flies|runs"
+    r"\b(?:is|are|isn't|aren't|starts?|begins?|opens?|closes?|ends?|leaves?|arrives?|expires?|launches|ships"
+    r"|flies|runs"
     r"|takes? place|happens?|comes?|meets?|lands?|returns?|goes|go|has|have|wants?|hopes?|until|till|by|before)\b",
     re.IGNORECASE,
 )
@@ -109,7 +133,7 @@ def _read(piece: str, instant: int, offset: int) -> list[Expression]:
     if not english and not other:
         return []
     try:
-        anchor = Anchor.at(instant, offset, lean_of(piece))
+        anchor = Anchor.at(instant, offset, lean_of(piece, other and (not english or not piece.isascii())))
     except OverflowError:
         return []
     found = list(datephrases.find(piece, anchor)) if english else []
@@ -130,12 +154,17 @@ def _by_library(piece: str, language: str, anchor: Anchor) -> list[Expression]:
         return []
 
 
-def lean_of(sentence: str) -> int:
+def lean_of(sentence: str, others: bool = False) -> int:
     """-1 when the words look back, 1 when they look ahead, 0 when neither or both.
 
-    What is said in the present of a day (`the course starts on Monday`) looks ahead.
+    What is said in the present of a day (`the course starts on Monday`) looks ahead. `others`: by the verbs of other
+    languages as well.
     """
     future, past = _FUTURE.search(sentence) is not None, _PAST.search(sentence) is not None
+    if others:
+        future = future or _FUTURE_OTHERS.search(sentence) is not None
+        past = past or _PAST_OTHERS.search(sentence) is not None
     if not future and not past:
-        return int(_PRESENT.search(sentence) is not None)
+        # Beside English: what is not told as past, in the present of these languages, is to come.
+        return 1 if others else int(_PRESENT.search(sentence) is not None)
     return future - past
