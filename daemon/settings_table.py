@@ -302,6 +302,13 @@ class Settings(LlmRows):
     graph_entities: int = _engine("graph_entities", "Entities a hop may open.", 0, 1000)
     graph_frontier: int = _engine("graph_frontier", "Units the second hop spreads from, strongest first.", 0, 1000)
     graph_hours: float = _engine("graph_hours", "Hours beyond which neighbours are not linked in time.", 0, None)
+    graph_semantic_link: float = _engine(
+        "semantic_link",
+        "Least cosine of a link between memories of like meaning; 0 takes what suits the embedding model (0.7).",
+        0,
+        1,
+        alias="SEMANTIC_LINK_MIN_SIMILARITY",
+    )
     graph_sigma: float = _engine(
         "graph_sigma", "Sigma of links in time, hours: their weight is exp(-hours apart / sigma).", 0.001, None
     )

@@ -187,6 +187,9 @@ def _learnt(names: Names, numbers: dict[str, int], aliases: Sequence[tuple[str, 
         part, whole = numbers.get(folded(short)), numbers.get(folded(full))
         if part is None or whole is None or part == whole:
             continue
+        if whole > part and len(short.split()) >= len(full.split()):
+            # Neither is the fuller name: the one known first stays the name of the thing.
+            part, whole, short = whole, part, full
         one, other = names.entity(part), names.entity(whole)
         if one is None or other is None or not agree(names.kind_of(part), names.kind_of(whole)):
             continue

@@ -67,6 +67,9 @@ class RecallSettings:
     graph_sigma: float = 24.0
     """Hours in which a link in time loses two thirds of its weight: `exp(-hours / sigma)`."""
 
+    semantic_link: float = 0.0
+    """Least cosine of a stored semantic link; 0 takes what suits the embedding model."""
+
     # Temporal arm.
     temporal_floor: float = 0.1
 

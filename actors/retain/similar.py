@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,16 @@ from recalld.storage.records import PreparedUnit
 from recalld.storage.snapshot import Snapshot
 
 FLOOR = 0.7
+FLOORS = {"e5": 0.86}
+"""Least cosine of a link for models whose similarities crowd together, by a part of their name."""
+
+
+def link_floor(model: Mapping[str, Any], asked: float) -> float:
+    """The least cosine of a semantic link: what the settings ask for, else (0) what suits the bank's model."""
+    if asked:
+        return asked
+    name = str(model.get("name", "")).lower()
+    return next((floor for part, floor in FLOORS.items() if part in name), FLOOR)
 
 
 def similar_units(

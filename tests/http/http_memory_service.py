@@ -8,6 +8,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
+from http_entity_service import EntityAnswers
+
 from recalld.actors.filters import DocumentFilters, MemoryFilters
 from recalld.actors.retain.items import RetainItem
 from recalld.daemon.bank_settings import check_together, resolve
@@ -27,7 +29,7 @@ class Bank:
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class MemoryService:
+class MemoryService(EntityAnswers):
     """Words stand for vectors: a recall returns the units that share a word with the query, most shared first."""
 
     def __init__(self, settings: Settings | None = None) -> None:
