@@ -26,7 +26,8 @@ _JOIN: Final = re.compile(
     r"^\s*,?\s*(?P<word>and|or|to|until|till|through|thru|up to|vs\.?|versus|-|–|—)\s*(?:the\s+)?$"
 )
 _BESIDE: Final = re.compile(
-    rf"\b(?:the\s+|(?P<n>{NUMBER})\s+)(?P<u>{UNIT}|{WEEKDAY})s?\s+(?P<w>before|after|prior to|following)\s+(?:the\s+)?$"
+    rf"\b(?:the\s+|(?P<n>{NUMBER})\s+)(?P<u>{UNIT}|{WEEKDAY})s?\s+(?P<w>before|after|prior to"
+    rf"|following)\s+(?:the\s+)?$"
 )
 # "the weekend before the wedding", "the Friday after": measured from what is no date.
 _BESIDE_NO_DATE: Final = re.compile(r"\s+(?:before|after|prior to|following|of|when|that|we|i|he|she|they)\b")
@@ -38,6 +39,13 @@ _FISCAL: Final = re.compile(
 )
 # "our Monday standup", "a Friday afternoon": a habit or any such day.
 _DETERMINED: Final = re.compile(r"\b(?:our|my|your|his|her|their|its|an?|any|some|most|weekly|usual|regular)\s+$")
+_MEANT_FOR: Final = re.compile(
+    r"\b(?:order|book|reserv|plan|schedul|set|fix|move|postpone|delay|push|invit|announc|promis|agre|arrang"
+    r"|due|slat|pencil|ask"
+    r"|appointment|reservation|table|tickets?|flights?|meeting|booking|deadline)\w*\b[^.!?]{0,40}?\b(?:for|to"
+    r"|until|by)"
+    r"\s+(?:the\s+)?$"
+)
 _ONWARDS: Final = re.compile(r"^\s*(?:onwards?|and later|or later|and after)\b")
 
 
@@ -78,6 +86,8 @@ def find(text: str, anchor: Anchor) -> Iterator[Expression]:
         before = _PREFIX.search(lead)
         word = before["word"] if before else ""
         inside = text[one.start : one.end].lower()
+        if anchor.lean <= 0 and one.low < anchor.today and _MEANT_FOR.search(lead):
+            one = _ahead(text, one, anchor)
         if _FISCAL.search(lead) or (anchor.lean < 0 and _OF_A_TALE.match(inside)):
             continue
         if _NAMED_UNIT.fullmatch(inside) and (
@@ -125,6 +135,12 @@ def _moved(beside: Match, start: int, one: Found) -> Found | None:
     except (ValueError, OverflowError):
         return None
     return Found(start, one.end, *span) if r.in_bounds(span) else None
+
+
+def _ahead(text: str, one: Found, anchor: Anchor) -> Found:
+    """The same words read as to come: what was ordered or booked for a day lies before us."""
+    later = atoms(text, replace(anchor, lean=1))
+    return next((other for other in later if other.start == one.start and other.end == one.end), one)
 
 
 def _back(one: Found) -> Found:

@@ -18,6 +18,9 @@ Span = tuple[int, int]
 
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _END = re.compile(r"[.!?…]+[\"'”’)\]*_]*(?=\s)|[。！？｡]+[」』”’）)》]*|\n")
+_BEHIND_AN_ORDINAL = re.compile(
+    r"\s+(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|[a-zäöü])"
+)
 _LAST_WORD = re.compile(r"(?:^|[\s(\"'“‘])([^\s(\"'“‘]*)$")
 _BLANK_LINE = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s|^[^\n]{1,80}[:：]\s*$")
@@ -98,7 +101,8 @@ def _ends_sentence(text: str, dot: int, end: int) -> bool:
         return False
     initial = len(word) == 1 and word.isalpha() and text[dot - 1].isupper() and word != "i"
     numbered = word.isdigit() and len(word) <= 2 and (dot - len(word) == 0 or text[dot - len(word) - 1] == "\n")
-    return not (initial or numbered)
+    ordinal = word.isdigit() and len(word) <= 2 and _BEHIND_AN_ORDINAL.match(text, end) is not None
+    return not (initial or numbered or ordinal)
 
 
 def _add(spans: list[Span], text: str, start: int, end: int) -> None:
