@@ -45,8 +45,11 @@ class Check:
         return asdict(self)
 
 
-async def examine(settings: Settings) -> list[Check]:
-    """All checks, in the order a person would look. A check that breaks is a failed check, not a broken doctor."""
+async def examine(settings: Settings, *, llm: bool = False) -> list[Check]:
+    """All checks, in the order a person would look. A check that breaks is a failed check, not a broken doctor.
+
+    With `llm` the configured model is tried as well, which makes some twenty calls.
+    """
     quick: list[Callable[[Settings], Check]] = [
         check_home,
         check_rights,
@@ -65,8 +68,25 @@ async def examine(settings: Settings) -> list[Check]:
         # It would only say the same again.
         found.append(Check("store", "warn", f"not looked at; see {bad[0]}"))
     else:
-        found.append(await _run("check_store", check_store(settings)))
+        status: dict[str, Any] = {}
+        found.append(await _run("check_store", check_store(settings, status)))
+        if gap := status.get("ledger", {}).get("gap"):
+            found.append(check_bill(gap))
+    if llm:
+        from recalld.daemon.doctor_llm import check_model
+
+        try:
+            found += await check_model(settings)
+        except RecalldError as error:
+            found.append(Check("model", "fail", error.message, "Do what it says."))
     return found
+
+
+def check_bill(gap: dict[str, Any]) -> Check:
+    """Whether model providers bill what they were sent, by the ledger of the last days."""
+    from recalld.daemon.doctor_llm import gap_check
+
+    return gap_check(gap["reported_input_tokens"], gap["counted_input_tokens"], gap["calls"])
 
 
 async def _run(name: str, work: Awaitable[Check]) -> Check:
@@ -343,7 +363,7 @@ def _is_recalld(settings: Settings) -> bool:
         return False
 
 
-async def check_store(settings: Settings) -> Check:
+async def check_store(settings: Settings, seen: dict[str, Any] | None = None) -> Check:
     """Every partition opens, and no bank is quarantined: asked of the daemon, or of the home itself."""
     from recalld.client import ApiError
     from recalld.daemon.commands.connection import connect
@@ -353,6 +373,8 @@ async def check_store(settings: Settings) -> Check:
     try:
         async with connect(settings) as link:
             status = await link.status()
+        if seen is not None:
+            seen.update(status)
     except HomeInUse as error:
         return Check("store", "warn", error.message, "Look again when it has ended.")
     except ApiError as error:

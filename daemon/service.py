@@ -27,6 +27,7 @@ from recalld.daemon import archive, bank_profile, bank_settings
 from recalld.daemon.dispatch import Dispatcher, by_strategy, extraction_by, new_operations
 from recalld.daemon.files import FileDesk
 from recalld.daemon.screening import Screening
+from recalld.daemon.service_curation import CurationService
 from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
 from recalld.daemon.wire.encoding import EncodedList
@@ -57,7 +58,7 @@ WORK_ATTEMPTS = 15
 """Times a job is given to a worker that is away: with the growing waits some 20 s, in which a process starts."""
 
 
-class MemoryService(EntityService, ModelAnswers):
+class MemoryService(CurationService, EntityService, ModelAnswers):
     """The service of one daemon. `worker` starts the Worker actor at its first use."""
 
     def __init__(
@@ -556,6 +557,7 @@ class MemoryService(EntityService, ModelAnswers):
             },
             "ranking": "late interaction over semantic, keyword, graph and temporal arms; no cross-encoder",
             "model": {"provider": extraction_by(settings), "check": "none needed"},
+            "ledger": await self.ledger_status(),
             "durability": settings.durability,
             "url": self.url,
             "quarantined": [number for shard in stats for number in shard["quarantined"]],

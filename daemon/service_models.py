@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recalld.actors import messages
-from recalld.actors.spending import Price, consolidation_estimate, reflect_estimate
+from recalld.actors.spending import Price, consolidation_estimate, money, reflect_estimate
 from recalld.daemon.dispatch import REPROCESS, Dispatcher, extraction_by, pack_payload
+from recalld.storage import codec
 from recalld.storage.errors import BankNotFound, Conflict, NotFound, RecalldError
+from recalld.storage.ledger import DayTotals, day_of, lasting_gap
 from recalld.storage.records import CANCELLED, COMPLETED, FAILED
 
 if TYPE_CHECKING:
@@ -170,6 +172,36 @@ class ModelAnswers:
                 {"field": name, "value": _shown(config.get(name)), "kind": kind, "editable": True}
                 for name, kind in PREVIEWED
             ],
+        }
+
+    async def ledger_status(self) -> Answer:
+        """What the daemon spent on models today, its caps, and how the last week's bills compare with our own count."""
+        today = day_of(self._clock())
+        sums, spent = DayTotals(), DayTotals()
+        for days in await self.shards.call_all(
+            messages.Read("day_sums", "", params={"day": today, "since": today - 6})
+        ):
+            for plain in days:
+                day = codec.decode(DayTotals, codec.pack(plain))
+                sums = sums.joined(day)
+                spent = spent.joined(day) if day.day == today else spent
+        settings = self.settings
+        return {
+            "today": {"calls": spent.calls, "tokens": spent.tokens, "cost": money(spent.cost)},
+            "caps": {
+                "calls": settings.budget_calls_per_day,
+                "tokens": settings.budget_tokens_per_day,
+                "cost": settings.budget_cost_per_day,
+            },
+            "currency": settings.budget_currency,
+            "gap": {
+                "calls": sums.compared,
+                "reported_input_tokens": sums.gap_reported,
+                "counted_input_tokens": sums.gap_counted,
+                "extra_tokens_a_call": lasting_gap(sums),
+            }
+            if sums.compared
+            else None,
         }
 
     # -- the ledger and prices ---------------------------------------------------------------------------------------

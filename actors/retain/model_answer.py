@@ -16,10 +16,13 @@ from typing import Any
 import structlog
 
 from recalld.actors.retain import model_labels
+from recalld.actors.retain.attributes import NOTHING, read_statement
 from recalld.actors.retain.canonical import clean_text
 from recalld.actors.retain.entities import deduplicated
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
 from recalld.actors.retain.model_prompts import KINDS, ReadingRules
+from recalld.actors.retain.polarity import denies
+from recalld.actors.retain.sentences import sentences
 from recalld.actors.retain.stance import is_question, trust_of
 from recalld.actors.retain.turns import single_speaker
 from recalld.storage.errors import ModelAnswerUnusable
@@ -199,6 +202,12 @@ def _fact(
     start, end = _when(fields, chunk, dropped)
     speaker = _person(fields.get("speaker"), source)
     subject = _person(fields.get("subject"), source)
+    asks = is_question(text)
+    statement = NOTHING if asks or rules.mode == "verbatim" else read_statement(text)
+    denied = not asks and (statement.denied if statement.attribute else any(map(denies, sentences(text)[:1])))
+    # What the sentence claims is read off the sentence, whoever wrote it: a model's keys would be another's words.
+    mine = not statement.unreal and (not subject or not statement.subject or _fold(statement.subject) == _fold(subject))
+    claims = statement.attribute if mine else ""
     return Fact(
         text=text,
         network=network,
@@ -207,9 +216,12 @@ def _fact(
         occurred_start=start,
         occurred_end=end,
         confidence=_confidence(fields.get("confidence")) if network == OPINION else None,
-        question=is_question(text),
+        question=asks,
         trust=trust_of(text),
-        subject=subject,
+        subject=subject or (_person(statement.subject, source) if claims else ""),
+        attribute=claims,
+        value=statement.value if claims else "",
+        polarity=-1 if denied else 1,
         tags=tags,
     )
 

@@ -139,11 +139,19 @@ def stop(
         print(outcome["detail"])
 
 
-def doctor(home: HomeOption = None, config: ConfigOption = None, as_json: JsonOption = False) -> None:
+def doctor(
+    home: HomeOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+    llm: Annotated[
+        bool, typer.Option("--llm", help="Read twenty labelled texts with the configured model; costs some calls.")
+    ] = False,
+) -> None:
     """Check a home and this machine, and say what to do.
 
     Looks at the home and its rights, the file system, disk space, the owner, indexes, models, the date parser, Ray and
-    open ports. Ends with 1 when a check failed; warnings alone end with 0.
+    open ports. Ends with 1 when a check failed; warnings alone end with 0. With --llm it also compares the model with
+    the rules.
     """
     from rich.markup import escape
 
@@ -151,7 +159,7 @@ def doctor(home: HomeOption = None, config: ConfigOption = None, as_json: JsonOp
     from recalld.daemon.doctor import examine
 
     settings = settings_of(home, config)
-    checks = asyncio.run(examine(settings))
+    checks = asyncio.run(examine(settings, llm=llm))
     failed = [one for one in checks if one.outcome == "fail"]
     if as_json:
         output.print_json({"ok": not failed, "checks": [one.to_wire() for one in checks]})
