@@ -41,8 +41,8 @@ _OWN_CJK = re.compile(
 _DENIED = re.compile(r"\b(?:never|not|don['’]t|stop|nobody|no longer|no one)\b[^.!?]{0,24}$", re.IGNORECASE)
 _NO_ALIAS = word_set(
     """
-    CEO CTO CFO COO VP HR QA PM Inc Ltd LLC GmbH AM UTC GMT USA UK EU Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec
-    Monday Tuesday Wednesday Thursday Friday Saturday Sunday Yes No The This That It He She They We Note See
+    CEO CTO CFO COO VP HR QA PM Inc Ltd LLC GmbH AM UTC GMT USA UK EU Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov
+    Dec Monday Tuesday Wednesday Thursday Friday Saturday Sunday Yes No The This That It He She They We Note See
     """
 )
 

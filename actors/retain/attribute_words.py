@@ -6,15 +6,15 @@ import re
 
 from recalld.actors.retain.lexicon import word_set
 
-
 HELPS = word_set(
     """
-    am is are was were be been do does did has have had will would can could may might must shall should not never no
-    longer also still really now currently just always actually already absolutely truly usually often sometimes both
-    all recently finally once only used to hardly rarely barely started start stopped stop quit gave given up kept keep
-    keeps got get going want wants wanted plan plans planning planned hope hopes hoping try trying tried a an the big
-    huge great totally much very originally mostly mainly even ever since then definitely certainly probably maybe
-    perhaps possibly newly happily in living so too being anymore officially temporarily who which that
+    am is are was were be been do does did has have had will would can could may might must shall should not never
+    no longer also still really now currently just always actually already absolutely truly usually often sometimes
+    both all recently finally once only used to hardly rarely barely started start stopped stop quit gave given up
+    kept keep keeps got get going want wants wanted plan plans planning planned hope hopes hoping try trying tried a
+    an the big huge great totally much very originally mostly mainly even ever since then definitely certainly
+    probably maybe perhaps possibly newly happily in living so too being anymore officially temporarily who which
+    that
     """
 )
 """Words that may stand between a subject and the word that says the attribute."""

@@ -9,7 +9,8 @@ import re
 import unicodedata
 
 from recalld.actors.retain import languages
-from recalld.actors.retain.lexicon import FILLER_PHRASES_CJK, FILLER_WORDS
+from recalld.actors.retain.lexicon import FILLER_WORDS
+from recalld.actors.retain.lexicon_cjk import FILLER_PHRASES_CJK
 
 # Elements that client programs wrap around a turn. Only a closed pair is removed: a text that talks about a tag, in
 # backticks or without its end, is talk.
@@ -50,7 +51,8 @@ _DIRECTIVE = re.compile(
 # A reply of these alone answers a question, so it is never filler.
 _ANSWER_WORDS = frozenset({"yes", "no", "yep", "yup", "nope", "yeah", "done", "right"})
 _FILLER_PHRASES = re.compile(
-    r"\b(?:you'?re welcome|no problem|no worries|sounds good|got it|see you(?: later| soon| then)?"
+    r"\b(?:you'?re welcome|(?:hey|hi|hello) (?:there|all|team)|no problem|no worries|sounds good|got it"
+    r"|see you(?: later| soon| then)?"
     r"|good (?:night|morning)|thank you|talk (?:to you )?(?:later|soon)|take care"
     r"|have a (?:good|nice|great) (?:day|one|night|weekend)|never ?mind|will do|makes sense|my pleasure|of course"
     r"|one (?:sec|second|moment|minute)|just a (?:sec|second|moment|minute)|be right back|uh[- ]huh|mm[- ]hm+|no way"
@@ -138,7 +140,8 @@ def is_filler(text: str) -> bool:
 
 
 _GREETING = re.compile(
-    r"^\W*(?:(?:oh|hey|hi|hiya|hello|yo|wow|woah|whoa|aw+|ah|yay|ha(?:ha)*|hah|lol|ok|okay|yeah|yep|yup"
+    r"^\W*(?:(?:(?:hey|hi|hello) (?:there|all|everyone|everybody|team|folks|guys)|oh|hey|hi|hiya|hello|yo|wow|woah"
+    r"|whoa|aw+|ah|yay|ha(?:ha)*|hah|lol|ok|okay|yeah|yep|yup"
     r"|sure(?: thing)?|cool|nice(?: one)?|"
     r"great|thanks(?: a (?:lot|ton|bunch|million)| so much| again)?|thank you(?: so much| very much| again)?|thx"
     r"|cheers|bye|"

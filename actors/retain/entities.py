@@ -11,7 +11,10 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from recalld.actors.retain import entity_languages
+from recalld.actors.retain.entity_cues import kind_before, kind_behind
 from recalld.actors.retain.lexicon import (
+    CALENDAR,
     ING_NAMES,
     MEASURE_WORDS,
     NEVER_NAMES,
@@ -122,12 +125,17 @@ def deduplicated(mentions: Iterable[EntityMention]) -> tuple[EntityMention, ...]
 
 def find_entities(text: str, model: NerModel) -> tuple[EntityMention, ...]:
     """The names in a text in order of appearance, at most MOST. Deterministic; thread-safe when the model is."""
-    worth = _worth_tagging(text)
+    latin = entity_languages.surely(text)
+    worth = "" if latin else _worth_tagging(text)
     tagged = model.tag(worth) if worth.strip() else None
+    found = _candidates(text, tagged, latin)
+    if not text.isascii():
+        found += [_Candidate(*one, 1) for one in entity_languages.in_cjk(text)]
     mentions: list[EntityMention] = []
-    for candidate in _without_overlaps(_candidates(text, tagged)):
+    for candidate in _without_overlaps(found):
         name = clean_name(text[candidate.start : candidate.end])
-        if 1 < len(name) <= _LONGEST and not _refused(name):
+        least = 1 if name[:1] > "\u2e7f" else 2
+        if least <= len(name) <= _LONGEST and not _refused(name):
             mentions.append(EntityMention(name, candidate.kind))
     return deduplicated(mentions)[:MOST]
 
@@ -169,7 +177,7 @@ def _refused(name: str) -> bool:
     return (words[-1].isdigit() and words[0] in NEVER_NAMES) or name.isdigit()
 
 
-def _candidates(text: str, tagged: Tagged | None) -> list[_Candidate]:
+def _candidates(text: str, tagged: Tagged | None, latin: str) -> list[_Candidate]:
     found = [_Candidate(*match.span(), CONCEPT, 0) for match in _EMAIL.finditer(text)] if "@" in text else []
     if "@" in text:
         found += [_Candidate(*match.span(), PERSON, 0) for match in _HANDLE.finditer(text)]
@@ -178,8 +186,10 @@ def _candidates(text: str, tagged: Tagged | None) -> list[_Candidate]:
         if group > 2 or _looks_like_title(match.group(group)):
             kind = tagged.kind_of(*match.span(group))[0] if tagged else ""
             found.append(_Candidate(*match.span(group), kind, 1))
-    shouting = _is_shouting(text)
-    if not shouting:
+    if latin:
+        found += _products(text)
+        found += [_Candidate(*one, 2) for one in entity_languages.in_latin(text, latin)]
+    elif not _is_shouting(text):
         found += _products(text)
         found += _runs(text, tagged)
     found += [_Candidate(*match.span("name"), PERSON, 4) for match in _HONOURED.finditer(text)]
@@ -196,6 +206,8 @@ def _candidates(text: str, tagged: Tagged | None) -> list[_Candidate]:
             if len(surface) < 2 or surface[0] > "\u2e7f" or not (surface[0].isalpha() and surface[-1].isalnum()):
                 continue
             if surface.casefold() in SENTENCE_OPENERS and _opens_sentence(text, start):
+                continue
+            if surface.casefold() in NEVER_NAMES:
                 continue
             # Where people write capitals, a name in small letters is the model's mistake.
             if surface.islower() and (capitals or span.score < 0.8):
@@ -265,6 +277,17 @@ def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
             if words[0].casefold() not in MEASURE_WORDS and words[0].casefold() not in NEVER_NAMES:
                 found.append(_Candidate(start, end, PRODUCT, 2))
             continue
+        first = words[0].casefold()
+        if (
+            opens
+            and not trimmed
+            and len(words) == 1
+            and (first in SENTENCE_OPENERS or (first.endswith("ly") and text[end : end + 1] == ","))
+        ):
+            continue
+        if " of " in surface and (parts := _person_of(text, start, end, tagged)):
+            found += parts
+            continue
         kind, confirmed = _kind_of_run(text, start, end, words, tagged)
         if not confirmed and surface.isupper() and len(surface) > 5:
             continue  # emphasis
@@ -279,12 +302,30 @@ def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
     return found
 
 
+def _person_of(text: str, start: int, end: int, tagged: Tagged | None) -> list[_Candidate]:
+    """ "Isolde Brandt of Vantage Optics": a person and whose they are, not one long name."""
+    link = text.index(" of ", start, end)
+    left, right = text[start:link].split(), text[link + 4 : end].split()
+    person = tagged is not None and tagged.kind_of(start, link)[0] == PERSON
+    if not right or not left or _spelled_kind(left) == ORG or not (person or _spelled_kind(left) == PERSON):
+        return []
+    kind, _ = _kind_of_run(text, link + 4, end, right, tagged)
+    return [_Candidate(start, link, PERSON, 2), _Candidate(link + 4, end, kind, 2)]
+
+
 def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagged | None) -> tuple[str, bool]:
     """The kind of a capitalised run ("" when nothing tells), and whether it is sure to be a name."""
     spelled = _spelled_kind(words)
     if spelled:
         return spelled, True
     kind, score = tagged.kind_of(start, end) if tagged is not None else ("", 0.0)
+    cued, strong = kind_before(text, start)
+    behind = kind_behind(text, end)
+    product = words[-1][-1:].isdigit() or words[0].casefold() in PEOPLES
+    if cued and not product and (strong or kind == "" or score < 0.9) and not (kind == PERSON and score >= 0.8):
+        return cued, True
+    if behind and not product and (kind == "" or score < 0.9 or (behind == PERSON and len(words) == 1 and kind == ORG)):
+        return behind, True
     if kind == "" or score < (LEAST if kind == PERSON else 0.8):
         if _does_as_people_do(text, start, end):
             return PERSON, True
@@ -324,6 +365,9 @@ def _opens_sentence(text: str, start: int) -> bool:
 def _trim(text: str, start: int, end: int, opens: bool) -> tuple[int, int, bool]:
     """Cut stop words (and, at a sentence's start, opening words) off the ends of a run; whether the front was cut."""
     trimmed = False
+    last = text[start:end].rsplit(" ", 1)[-1].strip(_EDGES).casefold()
+    if last in ORG_ENDS and " " in text[start:end] and text[start:end].split()[0].casefold() in CALENDAR:
+        return start, end, False  # "Morning Tide Radio"
     while start < end:
         word = re.match(r"\S+", text[start:end])
         if word is None:

@@ -193,7 +193,8 @@ class _Chunk:
                 self._dropped.append(Dropped(piece.text, piece.reason or "empty"))
                 continue
             said = named(piece.text, self._recent, turn.speaker)
-            own = tuple(name for name in names if name.name.casefold() in said.casefold())
+            folded = said.casefold().replace(".", "")
+            own = tuple(name for name in names if name.name.casefold().replace(".", "") in folded)
             if said is not piece.text:
                 own = (*find_entities(said, self._model),)
             self._names[said] = own

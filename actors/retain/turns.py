@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Any
 
-from recalld.actors.retain.lexicon import LABELS, SURNAMES
+from recalld.actors.retain.lexicon import LABELS
+from recalld.actors.retain.lexicon_cjk import GIVEN_NAME_ENDS_JA, GIVEN_NAMES_JA, SURNAMES
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
 _ROLES = {
@@ -96,9 +97,14 @@ _MAIL = re.compile(
 
 # --- Name: text -------------------------------------------------------------------------------------------------
 
-_NAME = r"(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s)?@?[^\W\d_][\w'’-]*\.?(?:[ \t]\(?[^\W\d_][\w.'’-]*\)?){0,3}"
+_NAME = (
+    r"(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\.\s)?@?[^\W\d_][\w'’-]*\.?(?:[ \t]\(?[^\W\d_][\w.'’-]*\)?){0,3}"
+    r"(?:[ \t]\d{1,2}(?=[ \t]*[:：]))?(?:[ \t]\([^\W\d_][\w.'’ -]{1,40}\))?"
+)
 _STAMP = r"[\[(]\s*\d[\d/.:,\-T APMapmZ+]{2,30}[\])]"
-_BARE_STAMP = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4},?\s\d{1,2}:\d{2}(?::\d{2})?(?:\s?[AaPp][Mm])?"
+_BARE_STAMP = (
+    r"(?:\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4},?\s)?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:\s?[AaPp][Mm])?(?=\s)"
+)
 _BOLD = r"(?:\*\*)?"
 _TURN_LINE = re.compile(
     rf"^[ \t]*(?:(?:{_STAMP}|{_BARE_STAMP})[ \t]*(?:-[ \t]*)?)?(?:#{{1,4}}[ \t]*)?{_BOLD}(?P<name>{_NAME}){_BOLD}"
@@ -126,8 +132,18 @@ def _plausible(name: str) -> bool:
     if not words or len(bare) > 40 or any(word.strip(".,'’").casefold() in LABELS for word in words):
         return False
     if bare[0] > "\u2e7f":
-        return (len(bare) <= 4 and bare[0] in SURNAMES) or bare.endswith(("さん", "老师", "先生", "님", "씨"))
-    return all(word[0].isupper() or word in ("de", "van", "von", "der", "da", "la", "del") for word in words)
+        return _plausible_cjk(bare)
+    small = ("de", "van", "von", "der", "da", "la", "del")
+    return all(word[0].isupper() or word in small or (word.isdigit() and n) for n, word in enumerate(words))
+
+
+def _plausible_cjk(name: str) -> bool:
+    if name in LABELS:
+        return False
+    if name.endswith(("さん", "くん", "ちゃん", "老师", "先生", "님", "씨")):
+        return True
+    chinese = 2 <= len(name) <= 4 and (name[0] in SURNAMES or (name[0] in "阿小老" and len(name) <= 3))
+    return chinese or name in GIVEN_NAMES_JA or (len(name) in (2, 3) and name[-1] in GIVEN_NAME_ENDS_JA)
 
 
 def _line_turns(text: str) -> list[Turn] | None:
@@ -138,11 +154,15 @@ def _line_turns(text: str) -> list[Turn] | None:
     counts = Counter(match["name"].strip().casefold() for match in marks)
     lines = sum(1 for line in text.splitlines() if line.strip())
     repeated = sum(count for count in counts.values() if count > 1)
+    heads_cjk = {match["name"].strip() for match in marks if match["name"][:1] > "\u2e7f"}
 
     def accepted(match: re.Match[str]) -> bool:
         name = match["name"].strip()
         if "<" in match.group() or _plausible(name):
             return True
+        if name[0] > "\u2e7f":
+            # Beside a voice that is surely one, every line's head is one.
+            return len(name) <= 4 and name not in LABELS and lines == len(marks) and any(map(_plausible, heads_cjk))
         # A handle in small letters or a name in a script without capitals is one when it keeps coming back.
         labels = any(word.strip(".,").casefold() in LABELS for word in name.split())
         return not labels and len(name) <= 24 and counts[name.casefold()] > 1 and repeated * 2 >= lines

@@ -31,7 +31,7 @@ def found(text: str) -> dict[str, str]:
         ("write to ana@acme.com or @ben_k", {"ana@acme.com": "CONCEPT", "@ben_k": "PERSON"}),
         ("使用PostgreSQL数据库", {"PostgreSQL": "PRODUCT"}),
         ("田中さんがサンフランシスコへ行った", {"田中": "PERSON", "サンフランシスコ": "CONCEPT"}),
-        ("He does not use Vim and uses Helix.", {"Vim": "CONCEPT", "Helix": "CONCEPT"}),
+        ("He does not use Vim and uses Helix.", {"Vim": "PRODUCT", "Helix": "PRODUCT"}),
         ("She speaks German and Spanish", {"German": "CONCEPT", "Spanish": "CONCEPT"}),
     ],
 )
