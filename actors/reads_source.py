@@ -57,6 +57,8 @@ def document_source(partition: Partition, tenant: str, bank_id: str, params: dic
             tags=tags,
             observation_scopes=given.get("observation_scopes"),
             strategy=given.get("strategy"),
+            trust=given.get("trust"),
+            file=given.get("file"),
         ).to_plain()
         for text, tags in parts
         if text.strip()

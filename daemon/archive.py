@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import shutil
 import tarfile
@@ -17,7 +18,7 @@ from recalld.storage.errors import BadRequest, Conflict
 from recalld.storage.home import Home
 
 PARTITIONS = "partitions"
-MEMBER = re.compile(r"home\.json|partitions/\d{4}/data\.mdb")
+MEMBER = re.compile(r"home\.json|partitions/\d{4}/data\.mdb|keys/redaction|files/[0-9a-f]{16}/[0-9a-f]{32}")
 
 
 async def backup(home: Home, shards: Shards, path: Path) -> dict[str, Any]:
@@ -44,6 +45,11 @@ def _pack(info: Path, scratch: Path, path: Path) -> None:
         tar.add(info, "home.json")
         for data in sorted((scratch / PARTITIONS).glob("*/data.mdb")):
             tar.add(data, f"{PARTITIONS}/{data.parent.name}/data.mdb")
+        # Uploads that are kept, and the key of redacted document ids. What no document of the copy names, the next
+        # start removes.
+        for kept in (info.parent / "keys" / "redaction", *sorted((info.parent / "files").glob("*/*"))):
+            with contextlib.suppress(FileNotFoundError):
+                tar.add(kept, str(kept.relative_to(info.parent)))
     partial.chmod(0o600)
     sync(partial)
     partial.replace(path)

@@ -59,9 +59,13 @@ class Screening:
 
     async def tags(self, tenant: str, bank_id: str, tags: Sequence[str]) -> tuple[str, ...]:
         """Tags as they may be stored. Raises `Redacted`."""
+        return tuple(dict.fromkeys((await self.fields(tenant, bank_id, {"tags": list(tags)}))["tags"]))
+
+    async def fields(self, tenant: str, bank_id: str, fields: dict[str, Any]) -> dict[str, Any]:
+        """The texts among some fields, and lists of texts, as they may be stored. Raises `Redacted`."""
         defaults, overrides = await self.settings(tenant, bank_id)
         sweep = Sweep(item_config(defaults, overrides, None).get("redaction", OFF))
-        kept = tuple(dict.fromkeys(sweep.text(tag, "tags") for tag in tags))
+        kept = {name: _texts(sweep, name, value) for name, value in fields.items()}
         if sweep.refusal:
             raise _refused([sweep.refusal])
         return kept
@@ -157,6 +161,14 @@ class Screening:
 
 async def _here(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
+
+
+def _texts(sweep: Sweep, name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return sweep.text(value, name)
+    if isinstance(value, list | tuple):
+        return type(value)(_texts(sweep, name, one) for one in value)
+    return value
 
 
 def _refused(reasons: Sequence[str]) -> Redacted:

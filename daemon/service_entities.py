@@ -12,6 +12,7 @@ from recalld.storage.errors import BankNotFound, NotFound
 if TYPE_CHECKING:
     from recalld.actors.directory import Shards
     from recalld.actors.filters import MemoryFilters
+    from recalld.daemon.screening import Screening
     from recalld.daemon.settings_table import Settings
 
 Answer = dict[str, Any]
@@ -25,6 +26,7 @@ class EntityService:
     shards: Shards
     _clock: Callable[[], int]
     _new_id: Callable[[], str]
+    screening: Screening
 
     # -- graphs ----------------------------------------------------------------------------------------------------
 
@@ -75,6 +77,7 @@ class EntityService:
     async def split_entity(
         self, tenant: str, bank_id: str, entity_id: str, alias: str, unit_ids: tuple[str, ...], name: str
     ) -> Answer:
+        name = (await self.screening.fields(tenant, bank_id, {"name": name}))["name"]
         return await self._by_hand(
             tenant,
             bank_id,

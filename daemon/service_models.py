@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from recalld.actors.directory import Shards
     from recalld.actors.retain.items import RetainItem
+    from recalld.daemon.screening import Screening
     from recalld.daemon.settings_table import Settings
 
 Answer = dict[str, Any]
@@ -51,6 +52,7 @@ class ModelAnswers:
     _clock: Callable[[], int]
     _new_id: Callable[[], str]
     _dispatcher: Dispatcher
+    screening: Screening
 
     def retain_defaults(self) -> Answer:
         raise NotImplementedError
@@ -126,6 +128,7 @@ class ModelAnswers:
 
     async def dry_run_extract(self, tenant: str, bank_id: str, item: RetainItem, overrides: Answer) -> Answer:
         """The facts and chunks that retaining one item would give; nothing is stored."""
+        (item,) = await self.screening.items(tenant, bank_id, [item])
         by = extraction_by(self.settings)
         job = messages.DryRunJob(tenant, bank_id, item.to_plain(), self._clock(), self.retain_defaults(), overrides, by)
         answer: Answer = await self._work(job)

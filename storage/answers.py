@@ -16,6 +16,8 @@ from recalld.storage.partition import Partition
 from recalld.storage.records import COMPLETED, OperationRecord
 
 KEYS_A_COMMIT = 1000
+_OF_FILE = ("filename", "byte_size", "file", "storage_key", "download_url")
+"""What an operation knows of an upload; it goes with the document that was read from it."""
 
 Exists = Callable[[int, str], bool]
 """Whether a name stands in a table of names of the bank."""
@@ -72,8 +74,9 @@ def _clean_operation(txn: WriteTxn, bank: int, key: bytes) -> None:
     document = record.document_id
     if document is not None and not exists(keys.DOCUMENT_ID, document):
         document = None
-    if (receipt, document) != (record.receipt, record.document_id):
-        txn.put(key, codec.encode(dataclasses.replace(record, receipt=receipt, document_id=document)))
+    result = {k: v for k, v in record.result.items() if k not in _OF_FILE} if document is None else record.result
+    if (receipt, document, result) != (record.receipt, record.document_id, record.result):
+        txn.put(key, codec.encode(dataclasses.replace(record, receipt=receipt, document_id=document, result=result)))
 
 
 def without_erased(answer: Any, exists: Exists) -> Any:

@@ -11,8 +11,9 @@ from typing import Any
 
 from recalld.actors.retain.items import RetainItem
 from recalld.actors.retain.plan import NewFact
-from recalld.actors.trust.instructions import INSTRUCTION, NORMAL, any_instruction, unit_trust
+from recalld.actors.trust.instructions import INSTRUCTION, NORMAL, QUOTED, any_instruction, unit_trust
 from recalld.actors.trust.redaction import MARK, find
+from recalld.storage.records import PreparedUnit
 
 
 def source_level(item: RetainItem, config: Mapping[str, Any]) -> str:
@@ -61,3 +62,13 @@ def skipped_row(item: RetainItem) -> dict[str, Any]:
     note(row, item, ())
     row["nothing_stored"] = "all of it was recalled before"
     return row
+
+
+def marked_again(unit: PreparedUnit) -> PreparedUnit:
+    """A unit whose words were changed by hand, with the trust and the risks of its new ones."""
+    names = (entity.name for entity in unit.entities)
+    instruction = any_instruction((unit.text, unit.context, unit.speaker, *names))
+    level = NORMAL if unit.trust == QUOTED else unit.trust
+    others = tuple(risk for risk in unit.risks if risk != INSTRUCTION)
+    risks = (*((INSTRUCTION,) if instruction else ()), *others)
+    return replace(unit, trust=unit_trust(level, instruction), risks=risks)
