@@ -72,6 +72,7 @@ async def examine(settings: Settings, *, llm: bool = False) -> list[Check]:
         found.append(await _run("check_store", check_store(settings, status)))
         if gap := status.get("ledger", {}).get("gap"):
             found.append(check_bill(gap))
+    found += await _models(settings)
     if llm:
         from recalld.daemon.doctor_llm import check_model
 
@@ -80,6 +81,15 @@ async def examine(settings: Settings, *, llm: bool = False) -> list[Check]:
         except RecalldError as error:
             found.append(Check("model", "fail", error.message, "Do what it says."))
     return found
+
+
+async def _models(settings: Settings) -> list[Check]:
+    from recalld.daemon.doctor_models import check_models
+
+    try:
+        return await check_models(settings)
+    except RecalldError as error:
+        return [Check("model", "fail", error.message, "Do what it says.")]
 
 
 def check_bill(gap: dict[str, Any]) -> Check:
