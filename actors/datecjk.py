@@ -172,7 +172,15 @@ def _rules() -> Rules:
 
     unit = r"\s*(?:日|号|號|일)"
     until = rf"(?:\s*(?:至|到|から|-|–|~|～|、)\s*(?P<e>{_DAY_OF_MONTH}){unit})?"
-    add(rf"(?:{_Y}\s*[年년]\s*)?(?P<m>{_MONTH})\s*[月월]\s*(?P<d>{_DAY_OF_MONTH}){unit}{until}", day)
+    weekday = (
+        r"(?:\s*[（(]?(?:(?:周|週|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일)[)）]?)?"
+    )
+    add(rf"(?:{_Y}\s*[年년]\s*)?(?P<m>{_MONTH})\s*[月월]\s*(?P<d>{_DAY_OF_MONTH}){unit}{until}{weekday}", day)
+    add(rf"{_Y}\s*[年년]\s*(?P<m>{_MONTH})\s*月?\s*(?:到|至|から|-|–|~|～)\s*(?P<q>{_MONTH})\s*[月월]", _months)
+    add(
+        rf"{_Y}\s*[年년]\s*の?\s*(?P<s>{'|'.join(_SEASONS)})[天季]?",
+        lambda m, a: r.season_range(int(m["y"]), _SEASONS[m["s"]]),
+    )
     _add_edges(add)
     _add_halves(add)
     add(rf"{_Y}\s*[年년]\s*(?P<m>{_MONTH})\s*[月월]", lambda m, a: r.month_range(int(m["y"]), numeral(m["m"])))
@@ -220,6 +228,10 @@ def _rules() -> Rules:
     return rules
 
 
+def _months(m: Match, a: Anchor) -> Range:
+    return r.month_range(int(m["y"]), numeral(m["m"]))[0], r.month_range(int(m["y"]), numeral(m["q"]))[1]
+
+
 def _weekend(m: Match, a: Anchor) -> Range:
     this = r.weekend_range(a.now)
     return this if a.lean > 0 or this[0] <= a.now else r.ago("weekend", a.now, 1)
@@ -259,7 +271,8 @@ def _add_edges(add: Callable[[str, Reader], None]) -> None:
             add(rf"(?:{words})の?(?:{edge})", _edge("month", offset, part))
         for words, offset in _YEARS.items():
             add(rf"(?:{words})の?(?:{edge})", _edge("year", offset, part))
-        add(rf"(?P<m>{_MONTH})\s*[月월]\s*の?(?:{edge})", _edge_of_named(part))
+        add(rf"(?:{_Y}\s*[年년]\s*)?(?P<m>{_MONTH})\s*[月월]\s*の?(?:{edge})", _edge_of_named(part))
+        add(rf"{_Y}\s*[年년]\s*の?(?:{edge})", _edge_of_year(part))
         edge = edge.replace("초", "(?!)").replace("말", "(?!)")
         add(rf"(?<![\d个個か年上下这本今来先])月(?:{edge})", _edge("month", 0, part))
         add(rf"(?<![\d去今明前后後])年(?:{edge})(?!年)", _edge("year", 0, part))
@@ -270,7 +283,17 @@ def _edge(unit: str, offset: int, part: str) -> Reader:
 
 
 def _edge_of_named(part: str) -> Reader:
-    return lambda m, a: r.part_of("month", r.relative_month(a, numeral(m["m"]), None), part)
+    def read(m: Match, a: Anchor) -> Range:
+        month = numeral(m["m"])
+        return r.part_of(
+            "month", r.month_range(int(m["y"]), month) if m["y"] else r.relative_month(a, month, None), part
+        )
+
+    return read
+
+
+def _edge_of_year(part: str) -> Reader:
+    return lambda m, a: r.part_of("year", r.year_range(int(m["y"])), part)
 
 
 def _add_halves(add: Callable[[str, Reader], None]) -> None:

@@ -225,6 +225,10 @@ def _weekday(index: int) -> Reader:
     return lambda m, a: r.weekday_range(a, index)
 
 
+def _season_of_year(season: int, field: Callable[[Match, str], str | None]) -> Reader:
+    return lambda m, a: r.season_range(int(field(m, "y") or 0), season)
+
+
 def _gate_words(language: _Language, *more: str) -> str:
     """The alternatives without one of which no rule of the language matches."""
     # "an" is an English word, and a French year only where these stand before it.
@@ -294,7 +298,10 @@ def _rules(name: str) -> Rules:
         given = field(m, "y")
         return r.month_range(int(given), month) if given else r.relative_month(a, month, None)
 
-    add(language.day_month, month_day, d=day, m=any_month, y=year)
+    named = rf"(?:(?:{'|'.join(weekdays)}),? (?:den |dem |dia )?)?"
+    add(named + f"(?:{language.day_month})", month_day, d=day, m=any_month, y=year)
+    for index, name in enumerate(seasons):
+        add(f"(?:{name}) (?:de |del |di )?{{y}}", _season_of_year(index, field), y=year)
     for unit, word in language.units.items():
         group = f"(?:{word})"
         add(

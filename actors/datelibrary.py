@@ -33,7 +33,9 @@ def search(text: str, language: str, anchor: Anchor) -> list[Found]:
     for result in search_dates(text, languages=[language], settings=settings) or []:
         # Two or more fields by release: the words, the moment, and since 1.5.0 what else was read.
         words, moment = result[0], result[1]
-        if not isinstance(moment, datetime) or _SCRAP.fullmatch(words):
+        if not isinstance(words, str) or not isinstance(moment, datetime):
+            raise TypeError("the dateparser library answers in a shape that is not known here; pin an older release")
+        if _SCRAP.fullmatch(words):
             continue  # a bare number or a scrap such as "we" is no date
         unit = next((unit for unit, names in _LONGER if names.search(words.lower())), "day")
         try:

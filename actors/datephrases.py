@@ -30,7 +30,7 @@ _BESIDE: Final = re.compile(
     rf"|following)\s+(?:the\s+)?$"
 )
 # "the weekend before the wedding", "the Friday after": measured from what is no date.
-_BESIDE_NO_DATE: Final = re.compile(r"\s+(?:before|after|prior to|following|of|when|that|we|i|he|she|they)\b")
+_BESIDE_NO_DATE: Final = re.compile(r"\s+(?:before|after|prior to|following|of|when|that)\b")
 _NAMED_UNIT: Final = re.compile(rf"(?:the\s+)?(?:weekend|{WEEKDAY}|week|month|year|night)")
 # "the following week" in a tale, "a fiscal year", "feels like yesterday": no calendar tells.
 _OF_A_TALE: Final = re.compile(r"the\s+(?:following|next|previous)\s")

@@ -114,7 +114,7 @@ _PERFECT: Final = r"(?:\b(?:have|has|been|haven't|hasn't)\b|\w['’](?:ve|s)\b)"
     rf"{_PERFECT}[^.!?;]{{0,80}}?\b(?P<x>for\s+(?:(?:over|about|around|almost|nearly|more than|at least|roughly"
     rf"|some|like)\s+)?"
     rf"(?P<n>{NUMBER})\s+(?P<u>day|week|month|year|decade)s?(?:\s+now)?)\b(?!\s+(?:ago|before|after|by then"
-    rf"|when|straight|a))"
+    rf"|when|straight|a)|\s*\(since)"
 )
 def so_long(m: Match, a: Anchor) -> Range | None:
     # "has lived here for three years" reaches to now; "lived there for three years" names no time.

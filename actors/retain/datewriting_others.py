@@ -415,41 +415,9 @@ def _de(one: EventTime, text: str, shape: Shape) -> Written | None:
             if prep not in ("", "am", "in", "an"):
                 put = f"{prep} {put.split(' ', 1)[1]}"
         else:
-            joint = {
-                "von": "vom",
-                "vom": "vom",
-                "seit": "seit dem",
-                "bis": "bis zum",
-                "bis zum": "bis zum",
-                "ab": "ab dem",
-            }
-            joint |= {
-                "für": "für den",
-                "vor": "vor dem",
-                "nach": "nach dem",
-                "zum": "zum",
-                "aus": "vom",
-                "gegen": "gegen den",
-            }
-            put = f"{joint.get(prep, 'am')} {day}"
+            put = f"{_DE_DAY.get(prep, 'am')} {day}"
     elif kind == "week":
         put = f"Woche vom {days()}"
-        joint = {
-            "von": "vom",
-            "vom": "vom",
-            "aus": "aus der",
-            "seit": "seit der",
-            "bis": "bis zur",
-            "bis zur": "bis zur",
-        }
-        joint |= {
-            "für": "für die",
-            "ab": "ab der",
-            "vor": "vor der",
-            "nach": "nach der",
-            "während": "während der",
-            "zur": "zur",
-        }
         if prep in ("von", "vom"):
             put = f"vom {days()}"
         elif not prep and match and (match["art"] or "").strip().lower() in ("der", "die"):
@@ -457,33 +425,13 @@ def _de(one: EventTime, text: str, shape: Shape) -> Written | None:
         else:
             put = f"{_DE_WEEK.get(prep, 'in der')} {put}"
     elif kind == "weekend":
-        joint = {
-            "von": "vom",
-            "vom": "vom",
-            "seit": "seit dem",
-            "bis": "bis zum",
-            "für": "für das",
-            "ab": "ab dem",
-            "zum": "zum",
-        }
-        put = (
-            f"{joint.get(prep, 'am')} Wochenende vom {days('und' if shape.first.month == shape.last.month else 'bis')}"
-        )
+        both = days("und" if shape.first.month == shape.last.month else "bis")
+        put = f"{_DE_WEEKEND.get(prep, 'am')} Wochenende vom {both}"
     elif kind == "month":
         default = "vom" if match and (match["art"] or "").strip().lower() == "des" else "im"
         put = f"{_DE_MONTH.get(prep, default)} {month(shape.first)}"
     elif kind == "year":
-        joint = {
-            "von": "von",
-            "vom": "von",
-            "seit": "seit",
-            "bis": "bis",
-            "ab": "ab",
-            "für": "für",
-            "aus": "von",
-            "im": "im Jahr",
-        }
-        put = f"{joint.get(prep, 'im Jahr' if prep in ('in', 'im') else '')} {shape.first.year}".strip()
+        put = f"{_DE_YEAR.get(prep, 'im Jahr')} {shape.first.year}"
     elif season is not None and _DE_SEASON.search(words):
         put = f"{_DE_SEASON_PREP.get(prep, 'im')} {_SEASONS['de'][season]} {_season_year(shape, season)}"
     elif kind == "days":

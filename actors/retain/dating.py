@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from recalld.actors.dateranges import Anchor
@@ -23,13 +23,16 @@ _log: Final = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Dated:
     """A text with its dates written out. `start` and `end` (µs, both inside) are the first event time it states, None
-    when it states none; `date_text` the words that gave it; `times` all of them, their spans in the text given."""
+    when it states none; `date_text` the words that gave it; `times` all of them, their spans in the text given.
+    `failed`: a parser broke on a sentence, whose dates are missing.
+    """
 
     text: str
     start: int | None = None
     end: int | None = None
     date_text: str = ""
     times: tuple[EventTime, ...] = ()
+    failed: bool = False
 
 
 _NOW: Final = re.compile(r"\b(?:(?:just|right) )?now(?=\s*(?:[.!,;]|$))", re.IGNORECASE)
@@ -45,9 +48,10 @@ _JUST_BEFORE: Final = re.compile(r"\s*(?:,|and|or|to|-|–)?\s*")
 
 def dated(text: str, anchor: int, utc_offset_minutes: int = 0, *, write: bool = True) -> Dated:
     """Read the dates of `text` from `anchor` (µs) in the zone of the offset, and write them out unless told not to."""
-    found = mentions(text, anchor, utc_offset_minutes)
+    failed: list[str] = []
+    found = mentions(text, anchor, utc_offset_minutes, failed)
     if not found:
-        return _with_now(text, anchor, utc_offset_minutes, write)
+        return replace(_with_now(text, anchor, utc_offset_minutes, write), failed=bool(failed))
     spans = sentence_spans(text)
     silent = [span for span in spans if _holds(span, found) and not _states(text[span[0] : span[1]])]
     silent += [match.span() for match in _ASIDE.finditer(text)]
@@ -55,15 +59,16 @@ def dated(text: str, anchor: int, utc_offset_minutes: int = 0, *, write: bool = 
     times = tuple(one for one in stated if one.border in ("", "since"))
     put = _written(text, stated) if write else text
     if not times:
-        return Dated(put)
+        return Dated(put, failed=bool(failed))
     first = times[0]
-    return Dated(put, first.start, first.end, first.words, times)
+    return Dated(put, first.start, first.end, first.words, times, bool(failed))
 
 
 def read_dates(text: str, anchor: int, utc_offset_minutes: int, *, write: bool = True) -> tuple[Dated, bool]:
     """`dated`, and whether reading failed: that costs the dates and is logged; it never costs the fact."""
     try:
-        return dated(text, anchor, utc_offset_minutes, write=write), False
+        read = dated(text, anchor, utc_offset_minutes, write=write)
+        return read, read.failed
     except Exception as error:  # A bug here or in a date library must not lose a memory; the count shows it.
         _log.error("Reading dates failed (%s); the fact is stored without one.", type(error).__name__)
         return Dated(text), True

@@ -96,15 +96,15 @@ def resolve(text: str, anchor: int, utc_offset_minutes: int = 0) -> list[EventTi
     return [one for one in mentions(text, anchor, utc_offset_minutes) if one.border in ("", "since")]
 
 
-def mentions(text: str, anchor: int, utc_offset_minutes: int = 0) -> list[EventTime]:
-    """As `resolve`, with habits and borders, which have `border` set."""
+def mentions(text: str, anchor: int, utc_offset_minutes: int = 0, failed: list[str] | None = None) -> list[EventTime]:
+    """As `resolve`, with habits and borders, which have `border` set. `failed` takes languages whose parser broke."""
     text = text[:MAX_TEXT]
     if not datephrases.may_hold(text) and not datelexicon.may_hold(text):
         return []
     # All rules lean the same way within a sentence, so each is read alone; most hold no date word at all.
     times: list[EventTime] = []
     for piece, shift in _sentences(text):
-        for one in _read(piece, anchor, utc_offset_minutes):
+        for one in _read(piece, anchor, utc_offset_minutes, failed):
             low, high = one.found.range
             until = high
             if one.word == "since":
@@ -127,7 +127,7 @@ def _sentences(text: str) -> Iterator[tuple[str, int]]:
     yield text[start:], start
 
 
-def _read(piece: str, instant: int, offset: int) -> list[Expression]:
+def _read(piece: str, instant: int, offset: int, failed: list[str] | None) -> list[Expression]:
     english = datephrases.may_hold(piece)
     other = datelexicon.may_hold(piece)
     if not english and not other:
@@ -141,16 +141,18 @@ def _read(piece: str, instant: int, offset: int) -> list[Expression]:
         others = datelexicon.find(piece, anchor)
         found = others or found
         if others is None and not found and (language := datelexicon.fallback_language(piece)):
-            return _by_library(piece[:MAX_LIBRARY], language, anchor)
+            return _by_library(piece[:MAX_LIBRARY], language, anchor, failed)
     return found
 
 
-def _by_library(piece: str, language: str, anchor: Anchor) -> list[Expression]:
+def _by_library(piece: str, language: str, anchor: Anchor, failed: list[str] | None) -> list[Expression]:
     try:
         return [Expression(one, "", "") for one in datelibrary.search(piece, language, anchor)]
     except Exception:
         # A text must not be refused for what a library makes of its dates; a question is louder (`DateParseError`).
         _log.warning("The date parser failed on a sentence in language %s; it is stored without event times.", language)
+        if failed is not None:
+            failed.append(language)
         return []
 
 
