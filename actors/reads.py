@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from recalld.actors.reads_audit import audit_stats, get_audit, list_audit
 from recalld.actors.reads_banks import bank, bank_stats, list_banks
 from recalld.actors.reads_documents import find_chunk, get_document, list_chunks, list_documents
 from recalld.actors.reads_entities import entity_changes, entity_names, get_entity, list_entities, list_tags
 from recalld.actors.reads_files import file_keys, stored_file
 from recalld.actors.reads_graph import get_entity_graph, get_graph
 from recalld.actors.reads_ledger import call_stats, day_sums, known_readings, list_calls
-from recalld.actors.reads_memories import get_memory, list_memories
+from recalld.actors.reads_memories import get_memory, list_memories, memory_history
 from recalld.actors.reads_operations import find_operation, get_operation, list_operations, receipt
 from recalld.actors.reads_source import document_source
 from recalld.actors.reads_texts import stored_texts
@@ -30,6 +31,10 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "bank_stats": bank_stats,
     "list_memories": list_memories,
     "get_memory": get_memory,
+    "memory_history": memory_history,
+    "list_audit": list_audit,
+    "get_audit": get_audit,
+    "audit_stats": audit_stats,
     "list_documents": list_documents,
     "get_document": get_document,
     "list_chunks": list_chunks,

@@ -264,3 +264,37 @@ def _source(unit: UnitRecord) -> dict[str, Any]:
         "occurred_start": iso(unit.occurred_start),
         "mentioned_at": iso(unit.mentioned_at),
     }
+
+
+def memory_history(partition: Partition, tenant: str, bank_id: str, params: dict[str, Any]) -> dict[str, Any]:
+    """{"versions"}: what a unit was before each edit, newest first. Raises `BadRequest`, `BankNotFound`, `NotFound`."""
+    asked: str = params["memory_id"]
+    unit_id = uuid_text(asked, "memory_id")
+    versions: list[dict[str, Any]] = []
+    with partition.peek(tenant, bank_id) as (txn, number):
+        uid = mentions.uid_of(txn, number, unit_id)
+        unit = None if uid is None else _unit(txn, number, uid)
+        if unit is None:
+            raise NotFound(f"Memory '{asked}' not found")
+        while unit.former is not None and (before := _unit(txn, number, unit.former)) is not None:
+            if _said(before) != _said(unit):
+                versions.append(_version(before, unit.recorded_at))
+            unit = before
+    return {"versions": versions}
+
+
+def _said(unit: UnitRecord) -> tuple[Any, ...]:
+    return unit.text, unit.context, unit.tags, unit.occurred_start, unit.occurred_end, unit.mentioned_at, unit.network
+
+
+def _version(unit: UnitRecord, changed_at: int) -> dict[str, Any]:
+    return {
+        "previous_text": unit.text,
+        "previous_tags": list(unit.tags),
+        "previous_occurred_start": iso(unit.occurred_start),
+        "previous_occurred_end": iso(unit.occurred_end),
+        "previous_mentioned_at": iso(unit.mentioned_at),
+        "changed_at": iso(changed_at),
+        "new_source_memory_ids": [],
+        "source_facts": [],
+    }

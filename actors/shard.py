@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 import structlog
 
-from recalld.actors import banks, entities_by_hand, messages, operations, reads, reads_ledger
+from recalld.actors import banks, curation, entities_by_hand, messages, operations, reads, reads_ledger
 from recalld.actors.bank_threads import PLAN, READ, RECALL, BankThreads
+from recalld.actors.curation_messages import CommitCuration, EditPlan, PlanEdit
 from recalld.actors.entity_messages import ChangeEntities
 from recalld.actors.hosting import log_unexpected
 from recalld.actors.recall import engine
@@ -140,6 +141,16 @@ class Shard:
                     message.tenant,
                     message.bank_id,
                     partial(entities_by_hand.change_entities, request=message),
+                    request_id=message.request_id,
+                )
+            case PlanEdit():
+                return await self._plan_edit(message)
+            case CommitCuration():
+                similar = await self._linked(message.tenant, message.bank_id, (message.unit,) if message.unit else ())
+                return await self._write(
+                    message.tenant,
+                    message.bank_id,
+                    partial(curation.commit_curation, request=message, similar=similar),
                     request_id=message.request_id,
                 )
             case messages.DeleteBank():
@@ -264,6 +275,15 @@ class Shard:
         def run() -> messages.ErasePlan:
             with partition.read(request.tenant, request.bank_id) as snap:
                 return plan_erase(snap, request)
+
+        return await self._threads.run(PLAN, partition, request.tenant, request.bank_id, run)
+
+    async def _plan_edit(self, request: PlanEdit) -> EditPlan:
+        partition = await self._of(request.tenant, request.bank_id)
+
+        def run() -> EditPlan:
+            with partition.read(request.tenant, request.bank_id) as snap:
+                return curation.plan_edit(snap, request)
 
         return await self._threads.run(PLAN, partition, request.tenant, request.bank_id, run)
 

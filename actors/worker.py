@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from recalld.actors import curation
+from recalld.actors.curation_messages import CommitCuration, CurateJob, PlanEdit
 from recalld.actors.directory import Shards
 from recalld.actors.encoder_client import EncoderClient
 from recalld.actors.encoder_messages import EmbeddedTexts
@@ -117,6 +119,8 @@ class Worker:
                 return await self._erase(message)
             case PatchDocument():
                 return await self._patch(message)
+            case CurateJob():
+                return await self._curate(message)
             case DryRunJob() | AskModel():
                 return await self._desk.handle(message)
         raise RecalldError(f"A worker does not understand {type(message).__name__}.")
@@ -345,6 +349,48 @@ class Worker:
             return dataclasses.replace(request, uids=plan.uids, embeddings=embeddings, moves=moves)
 
         return await self._with_followers(wanted, commit, request.seconds)
+
+    async def _curate(self, job: CurateJob) -> Any:
+        """Edit, invalidate or revert a unit; a new version and what stands behind it are embedded for the commit."""
+        fields = job.fields
+        commit = CommitCuration(
+            job.tenant,
+            job.bank_id,
+            job.request_id,
+            job.now,
+            job.unit_id,
+            state=fields.get("state"),
+            reason=fields.get("reason") or "",
+            edited=tuple(name for name in curation.EDITS if name in fields),
+        )
+        for attempt in range(ATTEMPTS):
+            message = await self._edited(job, commit) if commit.edited else commit
+            try:
+                return await self._shards.call(job.tenant, job.bank_id, message, seconds=job.seconds)
+            except Superseded:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        return None
+
+    async def _edited(self, job: CurateJob, commit: CommitCuration) -> CommitCuration:
+        plan = await self._shards.call(job.tenant, job.bank_id, PlanEdit(job.tenant, job.bank_id, job.unit_id))
+        unit = await asyncio.to_thread(curation.edited, plan, job)
+        found = await self._embed_followers(curation.texts(plan, unit))
+        unit = dataclasses.replace(
+            unit,
+            tokens=found.tokens[0],
+            vectors=found.vectors[0],
+            scales=found.scales[0],
+            token_vectors=found.token_vectors[0],
+            token_ids=found.token_ids[0],
+        )
+        embeddings = tuple(
+            Embedding(
+                one.uid, found.vectors[i], found.scales[i], found.token_vectors[i], found.token_ids[i], one.before
+            )
+            for i, one in enumerate(plan.followers, 1)
+        )
+        return dataclasses.replace(commit, uid=plan.uid, updated_at=plan.updated_at, unit=unit, embeddings=embeddings)
 
     async def _with_followers(
         self,

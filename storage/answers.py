@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recalld.storage import codec, keys
+from recalld.storage.audit import AuditRecord
 from recalld.storage.environment import ReadTxn, WriteTxn
 from recalld.storage.partition import Partition
 from recalld.storage.records import COMPLETED, OperationRecord
@@ -25,7 +26,11 @@ Exists = Callable[[int, str], bool]
 
 def sweep(partition: Partition, bank: int) -> None:
     """Take the names of erased documents and units out of the bank's answers and operations."""
-    for table, clean in ((keys.REQUEST, _clean_answer), (keys.OPERATION, _clean_operation)):
+    for table, clean in (
+        (keys.REQUEST, _clean_answer),
+        (keys.OPERATION, _clean_operation),
+        (keys.AUDIT, _clean_entry),
+    ):
         start: bytes | None = keys.table(bank, table)
         while start is not None:
 
@@ -79,6 +84,13 @@ def _clean_operation(txn: WriteTxn, bank: int, key: bytes) -> None:
         txn.put(key, codec.encode(dataclasses.replace(record, receipt=receipt, document_id=document, result=result)))
 
 
+def _clean_entry(txn: WriteTxn, bank: int, key: bytes) -> None:
+    record = codec.decode(AuditRecord, txn.get(key) or b"")
+    metadata = without_erased(record.metadata, _exists(txn, bank))
+    if metadata != record.metadata:
+        txn.put(key, codec.encode(dataclasses.replace(record, metadata=metadata)))
+
+
 def without_erased(answer: Any, exists: Exists) -> Any:
     """An answer whose documents and units are those that exist."""
     if isinstance(answer, list | tuple):
@@ -87,10 +99,10 @@ def without_erased(answer: Any, exists: Exists) -> Any:
         return answer
     kept: dict[str, Any] = {}
     for name, value in answer.items():
-        table = keys.UNIT_ID if name == "unit_ids" else keys.DOCUMENT_ID
-        if name in ("unit_ids", "documents") and isinstance(value, list | tuple):
+        table = keys.DOCUMENT_ID if name in ("documents", "document_id") else keys.UNIT_ID
+        if name in ("unit_ids", "mention_ids", "documents") and isinstance(value, list | tuple):
             kept[name] = type(value)(one for one in value if exists(table, one))
-        elif name == "document_id" and isinstance(value, str):
+        elif name in ("document_id", "unit_id", "by") and isinstance(value, str):
             kept[name] = value if exists(table, value) else ""
         else:
             kept[name] = without_erased(value, exists)

@@ -15,7 +15,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from recalld.storage import audit, codec, edges, keys, ledger_rows, postings, regroup
-from recalld.storage.apply_claims import PROOF_MAX, ClaimChanges, claims_after
+from recalld.storage.apply_claims import PROOF_MAX, ClaimChanges, inherited
 from recalld.storage.apply_records import RecordChanges
 from recalld.storage.changes import (
     Audited,
@@ -209,7 +209,6 @@ class Applier(ClaimChanges, RecordChanges):
             unit, uid = new.unit, new.uid
             numbers = entities_of(self._names, unit.entities, unit.mentioned_at, uid, unit.aliases)
             speaker = self._names.speaker(unit.speaker) if unit.speaker else 0
-            former = new.former
             record = UnitRecord(
                 uid=uid,
                 id=unit.id,
@@ -241,8 +240,7 @@ class Applier(ClaimChanges, RecordChanges):
                 attribute=unit.attribute,
                 value=unit.value,
                 polarity=unit.polarity,
-                edited_at=None if former is None else former.edited_at,
-                claims=claims_after(unit.claim, former),
+                **inherited(unit.claim, new.former),
             )
             self._put_unit(record, new=True)
             self._put_claims(record)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from recalld.storage import codec, edges, keys, mentions
 from recalld.storage.changes import (
@@ -213,7 +214,10 @@ class ClaimChanges:
             self.delta.add("restore_units", list(rows), ends)
 
 
-def claims_after(claim: bytes, former: UnitRecord | None) -> tuple[bytes, ...]:
-    """The claims of a unit that continues `former`: its own, then those it had before."""
+def inherited(claim: bytes, former: UnitRecord | None) -> dict[str, Any]:
+    """What a unit has from the version before it; its claims are its own, then those that one had."""
     own = (claim,) if claim else ()
-    return own if former is None else tuple(dict.fromkeys((*own, *former.claims)))
+    if former is None:
+        return {"claims": own}
+    claims = tuple(dict.fromkeys((*own, *former.claims)))
+    return {"claims": claims, "former": former.uid, "edited_at": former.edited_at}

@@ -46,3 +46,10 @@ def entries(txn: ReadTxn, bank: int, start: int = 0) -> Iterator[AuditRecord]:
     """Entries that began at `start` (µs) or later, oldest first."""
     for _, value in txn.scan(keys.table(bank, keys.AUDIT), keys.audit_from(bank, max(0, start))):
         yield codec.decode(AuditRecord, value)
+
+
+def plain(value: Any) -> Any:
+    """Metadata as JSON has it: lists, no tuples."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value

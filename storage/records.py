@@ -127,6 +127,8 @@ class UnitRecord:
     superseded_by: str = ""
     """Id of the unit that took its place, while `state` is `superseded`."""
     edited_at: int | None = None
+    former: int | None = None
+    """uid of the version before it, while that is kept."""
     claims: tuple[bytes, ...] = ()
     """The claims it carries; its own first, then what it said before it was edited."""
     risks: tuple[str, ...] = ()

@@ -95,21 +95,26 @@ def subject_of(subject: str, speaker: str, text: str) -> str:
     return (speaker or SELF) if subject or _FIRST_PERSON.search(text) else ""
 
 
-def judge(applier: Applier, uids: Iterable[int], corrections: frozenset[int], now: int) -> list[Change]:
-    """Compare units, in the order they were said, with what else is current, and end what does not hold any more."""
+def judge(
+    applier: Applier, uids: Iterable[int], corrections: frozenset[int], now: int, *, spare: bool = False
+) -> list[Change]:
+    """Compare units, in the order they were said, with what else is current, and end what does not hold any more.
+
+    `spare`: the units themselves stay.
+    """
     found: list[Change] = []
     for uid in uids:
         unit = applier.unit(uid)
         if unit is None or unit.retired_at is not None:
             continue
         if unit.attribute and unit.subject:
-            found += _by_attribute(applier, unit, now)
+            found += _by_attribute(applier, unit, now, spare)
         if uid in corrections and applier.is_live(uid):
             found += _by_correction(applier, unit, now)
     return found
 
 
-def _by_attribute(applier: Applier, unit: UnitRecord, now: int) -> list[Change]:
+def _by_attribute(applier: Applier, unit: UnitRecord, now: int, spare: bool) -> list[Change]:
     found: list[Change] = []
     uids = mentions.about(applier.txn, applier.bank, folded(unit.subject), unit.attribute)
     for uid in uids[:LOOKED_AT]:
@@ -122,7 +127,7 @@ def _by_attribute(applier: Applier, unit: UnitRecord, now: int) -> list[Change]:
             continue
         later, earlier = _in_order(unit, other)
         reason = contradiction(later, earlier)
-        if reason is None:
+        if reason is None or (spare and earlier is unit):
             continue
         found.append(supersede(applier, earlier, later, reason, now))
         if earlier is unit:

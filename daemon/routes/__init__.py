@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from recalld.daemon.routes import admin, banks, documents, entities, files, memories, models, operations, system
+from recalld.daemon.routes import (
+    admin,
+    banks,
+    curation,
+    documents,
+    entities,
+    files,
+    memories,
+    models,
+    operations,
+    system,
+)
 from recalld.daemon.routing import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -10,6 +21,7 @@ ROUTES: tuple[Route, ...] = (
     *admin.ROUTES,
     *entities.ROUTES,
     *models.ROUTES,
+    *curation.ROUTES,
     *memories.ROUTES,
     *banks.ROUTES,
     *documents.ROUTES,

@@ -142,3 +142,13 @@ async def test_a_newer_version_without_the_change_brings_the_old_claim_back(bank
     assert "Ana: I live in Porto." in await current(bank)
     await say(bank, "Ana: I live in Lyon.", MARCH, document_id="new")
     assert "Ana: I live in Porto." not in await current(bank)
+
+
+async def only(bank: Bank, text: str) -> str:
+    """The id of the live or ended unit with a text."""
+    for state in ("valid", "invalidated"):
+        answer = await bank.service.list_memories("default", bank.id, MemoryFilters(limit=100, state=state))
+        for row in answer["items"]:
+            if row["text"] == text:
+                return str(row["id"])
+    raise AssertionError(text)
