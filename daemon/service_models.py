@@ -148,14 +148,14 @@ class ModelAnswers:
         await self.shards.call(tenant, bank_id, messages.SubmitOperations(tenant, bank_id, self._clock(), (new,)))
         return {"success": True, "operation_id": operation_id, "items_count": len(items)}
 
-    async def _ask(self, what: str, tenant: str, bank_id: str, **params: Any) -> Answer:
+    async def _about_models(self, what: str, tenant: str, bank_id: str, **params: Any) -> Answer:
         request = messages.AskModel(tenant, bank_id, what, self._clock(), self.retain_defaults(), params)
         answer: Answer = await self._work(request)
         return answer
 
     async def probe_models(self, tenant: str, bank_id: str) -> Answer:
         """Whether the models this bank would use answer."""
-        found = await self._ask("probe", tenant, bank_id)
+        found = await self._about_models("probe", tenant, bank_id)
         return {"bank_id": bank_id, "operations": [{"operation": name, **one} for name, one in found.items()]}
 
     async def preview_prompt(self, tenant: str, bank_id: str, operation: str, strategy: str | None) -> Answer:
@@ -163,7 +163,7 @@ class ModelAnswers:
         if operation != "retain":
             await self._read("bank", tenant, bank_id)
             return {"messages": [], "strategy": strategy, "strategies": [], "run_settings": []}
-        found = await self._ask("preview", tenant, bank_id, strategy=strategy)
+        found = await self._about_models("preview", tenant, bank_id, strategy=strategy)
         config = found["config"]
         return {
             "messages": [
@@ -224,7 +224,7 @@ class ModelAnswers:
         """
         operation, items = request["operation"], request.get("items") or ()
         by = extraction_by(self.settings)
-        found = await self._ask(
+        found = await self._about_models(
             "price", tenant, bank_id, items=tuple(item.to_plain() for item in items), provider=by if items else ""
         )
         price = None if found["prices"] is None else Price(*found["prices"])

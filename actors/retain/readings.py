@@ -57,7 +57,10 @@ def from_units(units: Iterable[UnitRecord], names: Mapping[int, tuple[str, str]]
     """
     facts = []
     for unit in units:
-        entities = tuple(EntityMention(*names[number]) for number in unit.entities if number in names)
+        known = [names[number] for number in unit.entities if number in names]
+        # A label is taken literally, and its tag, where it has one, is spelled like it.
+        entities = tuple(EntityMention(name, kind, exact=":" in name) for name, kind in known)
+        labels = tuple(tag for tag in unit.tags if ":" in tag and any(tag == name for name, _ in known))
         shared = {name: getattr(unit, name) for name in _SHARED}
-        facts.append(Fact(**{**shared, "entities": entities, "question": unit.uid in questions}))
+        facts.append(Fact(**{**shared, "entities": entities, "question": unit.uid in questions, "tags": labels}))
     return Reading(tuple(facts))
