@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeVar
 
 from recalld.actors import curation
 from recalld.actors.curation_messages import CommitCuration, CurateJob, PlanEdit
@@ -42,10 +43,18 @@ from recalld.actors.retain.prepare import Preparation
 from recalld.storage.changes import Embedding
 from recalld.storage.errors import BadRequest, NotFound, RecalldError, Superseded, Unavailable
 
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
+
 LANES = 3
 BATCH_JOBS = 16
 BATCH_CHARACTERS = 60_000
 BIG_JOB_CHARACTERS = 20_000
+SMALL_CHARACTERS = 1000
+SMALL_TEXTS = 2
+"""Up to here a batch is read, and its units put together, on the loop's own thread: about a millisecond each, where a
+thread costs a quarter of one to reach and come back from, more when others want the interpreter."""
 ATTEMPTS = 12
 COMMIT_PATIENCE = 10.0
 """Seconds a lane waits for a commit before it takes the next batch; the commit itself has its jobs' time."""
@@ -70,6 +79,15 @@ class _Waiting:
     readings: dict[str, Reading] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
     reading: asyncio.Task[None] | None = None
+
+
+async def _in_one_thread(work: Callable[[A, B], T], one: Sequence[A], other: Sequence[B], *, small: bool) -> list[T]:
+    """`work` of each pair, one after the other: threads of Python would only take turns, and each turn costs."""
+
+    def run() -> list[T]:
+        return [work(*pair) for pair in zip(one, other, strict=True)]
+
+    return run() if small else await asyncio.to_thread(run)
 
 
 class Worker:
@@ -224,7 +242,7 @@ class Worker:
     async def _prepare(
         self, batch: list[tuple[_Waiting, Preparation]]
     ) -> list[tuple[_Waiting, Preparation, CommitRetain]]:
-        planned = await asyncio.gather(*(self._plan(preparation) for _, preparation in batch), return_exceptions=True)
+        planned = await self._extract([preparation for _, preparation in batch])
         going: list[tuple[_Waiting, Preparation]] = []
         for (waiting, preparation), outcome in zip(batch, planned, strict=True):
             if isinstance(outcome, prepare.Unread):
@@ -253,23 +271,40 @@ class Worker:
                 self._let_go(preparation)
                 self._fail(waiting, error)
             return []
-        commits = []
-        start = 0
-        for waiting, preparation in going:
+        starts = [0, *accumulate(len(preparation.texts) for _, preparation in going)]
+
+        def assemble(preparation: Preparation, start: int) -> CommitRetain | Exception:
             try:
-                commit = await asyncio.to_thread(prepare.assemble, preparation, embedded, start, self._model)
+                return prepare.assemble(preparation, embedded, start, self._model)
             except Exception as error:
+                return error
+
+        preparations = [preparation for _, preparation in going]
+        made = await _in_one_thread(assemble, preparations, starts[:-1], small=len(texts) <= SMALL_TEXTS)
+        commits = []
+        for (waiting, preparation), commit in zip(going, made, strict=True):
+            if isinstance(commit, BaseException):
                 self._let_go(preparation)
-                self._fail(waiting, error)
+                self._fail(waiting, commit)
             else:
                 commits.append((waiting, preparation, commit))
-            start += len(preparation.texts)
         return commits
 
-    async def _plan(self, preparation: Preparation) -> None:
-        job = preparation.job
-        plan = await self._shards.call(job.tenant, job.bank_id, prepare.plan_request(preparation))
-        await asyncio.to_thread(prepare.extract, preparation, plan, self._new_id, lambda: self._stopping)
+    async def _extract(self, batch: list[Preparation]) -> list[BaseException | None]:
+        """Plan and read each; what went wrong with it, or None."""
+        requests = ((one.job.tenant, one.job.bank_id, prepare.plan_request(one)) for one in batch)
+        plans = await asyncio.gather(*(self._shards.call(*request) for request in requests), return_exceptions=True)
+
+        def read(preparation: Preparation, plan: Any) -> BaseException | None:
+            if isinstance(plan, BaseException):
+                return plan
+            try:
+                prepare.extract(preparation, plan, self._new_id, lambda: self._stopping)
+            except Exception as error:
+                return error
+            return None
+
+        return await _in_one_thread(read, batch, plans, small=sum(one.characters for one in batch) <= SMALL_CHARACTERS)
 
     async def _commit(self, commits: list[tuple[_Waiting, Preparation, CommitRetain]]) -> None:
         by_shard: dict[str, list[tuple[_Waiting, Preparation, CommitRetain]]] = {}

@@ -71,6 +71,10 @@ class Preparation:
     """Units that go to other mentions of theirs; their texts stand behind those of the owners."""
 
     @property
+    def characters(self) -> int:
+        return sum(len(item["content"]) for item in self.job.items)
+
+    @property
     def documents(self) -> set[tuple[str, str, str]]:
         """The documents the job writes, to keep two jobs on one document apart."""
         return {(self.job.tenant, self.job.bank_id, draft.document_id) for draft in self.drafts}
