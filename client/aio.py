@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import random
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -90,6 +92,15 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json]]):
             # Clients that were turned away together must not come back together.
             await asyncio.sleep(pause * random.uniform(1.0, 1.25))
 
+    async def _send_files(self, path: str, files: Sequence[Path], request: Json) -> Json:
+        with contextlib.ExitStack() as opened:
+            form = aiohttp.FormData()
+            form.add_field("request", json.dumps(request))
+            for file in files:
+                handle = await asyncio.to_thread(file.open, "rb")
+                form.add_field("files", opened.enter_context(handle), filename=file.name)
+            return await self._once("POST", path, form)
+
     async def _once(self, method: str, path: str, body: Any) -> Json:
         if self._session is None:
             connector: aiohttp.BaseConnector
@@ -97,11 +108,15 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json]]):
                 connector = aiohttp.TCPConnector(limit=self._connections)
             else:
                 connector = aiohttp.UnixConnector(path=self._socket, limit=self._connections)
-            self._session = aiohttp.ClientSession(timeout=self._timeout, headers=self._headers, connector=connector)
-        data = None if body is None else json.dumps(body).encode()
+            self._session = aiohttp.ClientSession(timeout=self._timeout, connector=connector)
+        headers = {name: value for name, value in self._headers.items() if name not in skip}
+        data = body if isinstance(body, aiohttp.FormData) else None if body is None else json.dumps(body).encode()
+        # A form has a boundary in its type, which only the form knows.
+        skip = ("Content-Type",) if isinstance(body, aiohttp.FormData) else ()
         try:
             # The path is quoted already; a second pass would change ids that hold a slash or a percent sign.
-            async with self._session.request(method, URL(self.url + path, encoded=True), data=data) as answer:
+            url = URL(self.url + path, encoded=True)
+            async with self._session.request(method, url, data=data, headers=headers) as answer:
                 raw = await answer.read()
                 if answer.status >= 400:
                     raise ApiError(answer.status, _detail(raw), _seconds(answer.headers.get("Retry-After")))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -21,6 +22,9 @@ class Calls(Generic[R]):
     tenant: str = "default"
 
     def _send(self, method: str, path: str, body: Any = None, *, retry: bool = False) -> R:
+        raise NotImplementedError
+
+    def _send_files(self, path: str, files: Sequence[Path], request: Json) -> R:
         raise NotImplementedError
 
     def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None, body: Any = None) -> R:
@@ -74,6 +78,22 @@ class Calls(Generic[R]):
         if operation_id is not None:
             body["operation_id"] = operation_id
         return self._send("POST", self._bank(bank_id, "memories"), body)
+
+    def retain_files(
+        self,
+        bank_id: str,
+        files: Sequence[Path | str],
+        *,
+        files_metadata: Sequence[Mapping[str, Any]] | None = None,
+    ) -> R:
+        """Upload files; each is converted to text and retained in the background, as an operation of its own.
+
+        `files_metadata` has one dict a file, in their order: document_id, context, metadata, tags, timestamp, strategy,
+        trust. The answer holds `operation_ids`.
+        """
+        paths = [Path(file) for file in files]
+        entries = [_without_none(entry) for entry in files_metadata or [{} for _ in paths]]
+        return self._send_files(self._bank(bank_id, "files", "retain"), paths, {"files_metadata": entries})
 
     def recall(self, bank_id: str, query: str, **options: Any) -> R:
         """Ranked memories inside a token budget.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -60,6 +61,9 @@ class Client(Calls[Json]):
 
     def _send(self, method: str, path: str, body: Any = None, *, retry: bool = False) -> Json:
         return self._run(self._async._send(method, path, body, retry=retry))
+
+    def _send_files(self, path: str, files: Sequence[Path], request: Json) -> Json:
+        return self._run(self._async._send_files(path, files, request))
 
     def _run(self, work: Coroutine[Any, Any, Json]) -> Json:
         future = asyncio.run_coroutine_threadsafe(work, self._running_loop())

@@ -89,6 +89,15 @@ def read_text(path: Path) -> str:
     return text
 
 
+def check_readable(path: Path) -> None:
+    """Raises a usage error for a file that cannot be opened."""
+    try:
+        with path.expanduser().open("rb"):
+            return
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {(error.strerror or 'it is no file').lower()}.", USAGE) from None
+
+
 def note(text: str) -> None:
     """A line for the person, on stderr: stdout is for results."""
     print(text, file=sys.stderr)

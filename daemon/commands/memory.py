@@ -18,6 +18,7 @@ from recalld.daemon.commands.common import (
     HomeOption,
     JsonOption,
     UrlOption,
+    check_readable,
     read_text,
     settings_of,
 )
@@ -25,6 +26,7 @@ from recalld.daemon.commands.common import (
 if TYPE_CHECKING:
     from recalld.daemon.commands.connection import Connection
 
+UPLOADED = frozenset((".html", ".htm", ".xhtml", ".csv", ".tsv", ".pdf", ".docx", ".pptx", ".xlsx"))
 BATCH = 64  # items of one call: large enough for one flush among many, small enough for a progress bar that moves
 
 BankArgument = Annotated[str, typer.Argument(metavar="BANK", help="Bank; any text. Made when it is new.")]
@@ -35,7 +37,10 @@ def retain(
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="What to remember; - reads standard input.")
     ] = None,
-    file: Annotated[Path | None, typer.Option("--file", "-f", help="Remember the text of this file.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", help="Remember the text of this file; HTML, CSV, PDF, DOCX ... are converted."),
+    ] = None,
     lines: Annotated[
         Path | None,
         typer.Option(
@@ -84,16 +89,28 @@ def retain(
         "metadata": _pairs(metadata or []) or None,
     }
     common = {name: value for name, value in common.items() if value is not None}
-    if lines is not None:
+    upload = file is not None and is_upload(file)
+    if upload and append:
+        raise CommandError("--append takes text files only: other files replace the document they name.", USAGE)
+    if upload:
+        assert file is not None
+        check_readable(file)
+        items = [{}]
+    elif lines is not None:
         items = by_document([common | item for item in read_items(lines)])
     else:
         items = [{"content": _content(text, file)} | common]
     settings = settings_of(home, config)
 
     async def work() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        async with connect(settings, url=url, create=True, work=background, seconds=3600) as link:
-            answer = await send(link)
-            if link.url is not None:
+        async with connect(settings, url=url, create=True, work=background or upload, seconds=3600) as link:
+            if upload:
+                assert file is not None
+                found = await link.client.retain_files(bank, [file], files_metadata=[common])
+                answer = {"success": True, "bank_id": bank, "items_count": 1, **found}
+            else:
+                answer = await send(link)
+            if link.url is not None and (background or not upload):
                 return answer, []
             # Nothing runs on when this process ends, so it ends when they have.
             waits = [link.client.wait_operation(bank, one, within=3600) for one in _operations(answer)]
@@ -118,7 +135,9 @@ def retain(
         operations = _operations(done)
         said = ""
         if operations:
-            said = "; no daemon runs, so extraction was waited for" if ended else ", extraction runs on"
+            said = ", extraction runs on"
+            if ended:
+                said = "" if upload else "; no daemon runs, so extraction was waited for"
         print(f"Retained {output.plural(done['items_count'], 'item')} in {bank}{said}.")
         for operation in operations:
             print(f"operation {operation}")
@@ -227,6 +246,11 @@ def read_items(path: Path) -> list[dict[str, Any]]:
     if not found:
         raise CommandError(f"{path} holds no items.", USAGE)
     return found
+
+
+def is_upload(file: Path) -> bool:
+    """Whether a file is sent as it is, for the daemon to convert; text is sent as text."""
+    return file.suffix.lower() in UPLOADED
 
 
 def _content(text: str | None, file: Path | None) -> str:

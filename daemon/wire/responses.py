@@ -64,6 +64,9 @@ class RecallResult(ResponseModel):
     source_fact_ids: list[str] | None = None
     scores: RecallScores | None = None
     attachments: list[ChunkAttachment] | None = None
+    # beyond the contract
+    trust: str | None = None
+    risks: list[str] | None = None
 
 
 class EntityObservationResponse(ResponseModel):
