@@ -181,9 +181,15 @@ def _without_blocks(items: Sequence[RetainItem]) -> tuple[list[RetainItem], list
     kept: list[RetainItem] = []
     listed: dict[str, None] = {}
 
+    def look(text: str, _: str) -> str:
+        listed.update(dict.fromkeys(pasted.listed(text)))
+        return text
+
     for item in items:
-        kept.append(_dropped(item, pasted.without_blocks))
-        map_strings(kept[-1].content, lambda text, _: listed.update(dict.fromkeys(pasted.listed(text))) or text)  # type: ignore[func-returns-value]
+        if pasted.may_hold(item.content):
+            item = _dropped(item, pasted.without_blocks)
+            map_strings(item.content, look)
+        kept.append(item)
     return kept, list(listed)
 
 

@@ -65,14 +65,14 @@ def format_of(name: str, content_type: str, head: bytes, entries: bytes = b"") -
                 return found
         raise FileUnreadable("A zip archive is not read here; send the files in it.")
     suffix = name.rpartition(".")[2].lower() if "." in name else ""
-    found = _SUFFIXES.get(suffix) or _TYPES.get(content_type.partition(";")[0].strip().lower())
-    if found in BY_LIBRARY:
-        raise FileUnreadable(f"This is no {found.upper()} file, whatever its name says; it may be damaged.")
-    if found is None and _is_binary(head):
+    named = _SUFFIXES.get(suffix) or _TYPES.get(content_type.partition(";")[0].strip().lower())
+    if named is not None and named in BY_LIBRARY:
+        raise FileUnreadable(f"This is no {named.upper()} file, whatever its name says; it may be damaged.")
+    if named is None and _is_binary(head):
         raise FileUnreadable(UNKNOWN_KIND)
-    if found in (None, TEXT) and re.match(rb"\s*(?:<!doctype html|<html[\s>])", head[:200], re.IGNORECASE):
+    if named in (None, TEXT) and re.match(rb"\s*(?:<!doctype html|<html[\s>])", head[:200], re.IGNORECASE):
         return HTML
-    return found or TEXT
+    return named or TEXT
 
 
 def _is_binary(head: bytes) -> bool:

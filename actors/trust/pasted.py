@@ -51,6 +51,16 @@ _BEHIND: Final = re.compile(
     re.IGNORECASE,
 )
 MOST_LINES: Final = 100
+# Any of these stands in a text that holds recalled memories; a backslash may spell one.
+_MAY_HOLD: Final = re.compile(
+    r"<<quoted|memor|recall|recollect|remember|\"results\"|context>|mental|recuerdo|erinnerung|记忆|記憶|回忆|メモリ|\\u",
+    re.IGNORECASE,
+)
+
+
+def may_hold(text: str) -> bool:
+    """Whether a closer look is worth its time."""
+    return _MAY_HOLD.search(text) is not None
 
 
 def without_blocks(text: str) -> tuple[str, int]:

@@ -67,7 +67,7 @@ class FileRetainRequest(RequestModel):
 
     def items(self, count: int) -> list[RetainItem]:
         """An item for each file, without its text. Raises `BadRequest` for an unknown parser, `Unprocessable`."""
-        entries = self.files_metadata or [FileMetadata() for _ in range(count)]
+        entries = self.files_metadata or [FileMetadata.model_validate({}) for _ in range(count)]
         found = []
         for number, entry in enumerate(entries):
             _check_parser(self.parser)
