@@ -145,13 +145,38 @@ async def test_what_was_paid_for_before_a_failure_is_not_paid_again(
 
 
 async def test_a_line_appended_to_a_long_document_costs_its_tail(server: ModelServer, service: MemoryService) -> None:
-    text = "\n".join(f"In week {n} Ana shipped part {n} of the project and told Ben." for n in range(900))
+    text = "\n".join(f"In week {n} Ana shipped part {n} of the project and told Ben." for n in range(5300))
+    server.answer = lambda prompt: said_as_is(prompt)[-1:]
+    assert len(text) > 300_000
     await retain(service, "b", text, document_id="d")
     before = server.calls
-    assert before > 15
+    assert before > 100
     await retain(service, "b", text + "\nZoe joined the project.", document_id="d")
     assert server.calls - before <= 2
     assert "Zoe joined the project." in await texts(service, "b")
+
+
+async def test_retry_after_is_honoured_while_other_banks_go_on(server: ModelServer, service: MemoryService) -> None:
+    await service.patch_config(TENANT, "quick", {"retain_extraction_mode": "chunks"})
+    refusals = 3
+    at: list[float] = []
+
+    def answer(prompt: str) -> Any:
+        nonlocal refusals
+        at.append(time.monotonic())
+        if refusals:
+            refusals -= 1
+            return (429, {"Retry-After": "1"})
+        return said_as_is(prompt)
+
+    server.answer = answer
+    many = [asyncio.create_task(retain(service, f"b{n}", f"Ana shipped part {n}.")) for n in range(30)]
+    await asyncio.sleep(0.3)
+    started = time.perf_counter()
+    await retain(service, "quick", "Nobody waits for a model here.")
+    assert time.perf_counter() - started < 1.0
+    await asyncio.gather(*many)
+    assert len(at) <= 30 + 30 and max(at) - min(at) > 0.9
 
 
 # -- budgets ---------------------------------------------------------------------------------------------------------
