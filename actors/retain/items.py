@@ -167,8 +167,10 @@ def parse_entities(value: object) -> tuple[ItemEntity, ...]:
 
 def parse_trust(value: object) -> str | None:
     """`trust`: how far the source is trusted, None when the caller does not say."""
-    if value is None or value in SOURCE_LEVELS:
-        return value  # type: ignore[return-value]
+    if value is None:
+        return None
+    if isinstance(value, str) and value in SOURCE_LEVELS:
+        return value
     raise ValueError(f"The field 'trust' must be one of {', '.join(SOURCE_LEVELS)}.")
 
 
