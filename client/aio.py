@@ -109,10 +109,11 @@ class AsyncClient(Calls[Coroutine[Any, Any, Json]]):
             else:
                 connector = aiohttp.UnixConnector(path=self._socket, limit=self._connections)
             self._session = aiohttp.ClientSession(timeout=self._timeout, connector=connector)
-        headers = {name: value for name, value in self._headers.items() if name not in skip}
-        data = body if isinstance(body, aiohttp.FormData) else None if body is None else json.dumps(body).encode()
-        # A form has a boundary in its type, which only the form knows.
-        skip = ("Content-Type",) if isinstance(body, aiohttp.FormData) else ()
+        headers, data = dict(self._headers), body
+        if isinstance(body, aiohttp.FormData):
+            del headers["Content-Type"]  # a form has a boundary in its type, which only the form knows
+        elif body is not None:
+            data = json.dumps(body).encode()
         try:
             # The path is quoted already; a second pass would change ids that hold a slash or a percent sign.
             url = URL(self.url + path, encoded=True)
