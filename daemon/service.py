@@ -30,6 +30,7 @@ from recalld.daemon.screening import Screening
 from recalld.daemon.service_curation import CurationService
 from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
+from recalld.daemon.turns import Turns
 from recalld.daemon.wire.encoding import EncodedList
 from recalld.daemon.wire.recall_input import RecallInput
 from recalld.storage.analysis import query_terms
@@ -88,6 +89,7 @@ class MemoryService(CurationService, EntityService, ModelAnswers):
         self._phases: dict[str, dict[str, float]] = {}
         self._retained = 0
         self._date_failures = 0
+        self._turns = Turns()
         self.screening = Screening(self._read, self.retain_defaults, home.path / "keys")
         self.files = FileDesk(settings, home.path, self.shards, self._read, self.screening, clock, new_id)
         self._dispatcher = Dispatcher(settings, self.shards, worker, clock, self.retain_defaults, self.files)
@@ -127,7 +129,8 @@ class MemoryService(CurationService, EntityService, ModelAnswers):
         if not items:
             await self._put(tenant, bank_id, create=True)
             return answer
-        items = await self.screening.items(tenant, bank_id, items)
+        documents = [(tenant, bank_id, item.document_id) for item in items if item.document_id is not None]
+        items = await self._turns.through(documents, self.screening.items(tenant, bank_id, items))
         if asynchronous:
             ids = await self._submit(tenant, bank_id, items, operation_id)
             return {**answer, "operation_id": ids[0], "operation_ids": ids if len(ids) > 1 else None}
