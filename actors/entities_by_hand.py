@@ -68,7 +68,7 @@ def _split_name(applier: Applier, request: ChangeEntities) -> EntityChange:
     if not parts:
         raise NotFound(f"Entity '{whole.name}' has no name '{request.alias}'.")
     held = tuple((n, one.why, one.evidence) for n in parts if (one := names.entity(n)) is not None)
-    wholes = {names.parents[number] for number in parts}
+    wholes = {names.whole_of(number) for number in parts}
     # Each goes back to where it was, so one record tells of one place.
     place = wholes.pop() if len(wholes) == 1 else whole.number
     record = EntityChange(request.change_id, SPLIT_NAME, request.now, parts[0], place, parts=held)
@@ -119,14 +119,14 @@ def _undo(applier: Applier, request: ChangeEntities) -> EntityChange:
     if any(names.entity(number) is None for number in (*parts, record.whole)):
         raise Conflict("An entity of that change is gone with its last memory; there is nothing to take back.")
     if record.what == MERGED:
-        if names.parents.get(record.part) != record.whole:
+        if names.whole_of(record.part) != record.whole:
             raise later
     elif record.what == SPLIT_NAME:
-        if any(part in names.parents or names.root(record.whole) == part for part in parts):
+        if any(names.whole_of(part) or names.root(record.whole) == part for part in parts):
             raise later
         if not all(agree(names.kind_of(part), names.kind_of(record.whole)) for part in parts):
             raise later
-    elif len(names.members(record.part)) > 1 or names.parents.get(record.part, record.whole) != record.whole:
+    elif len(names.members(record.part)) > 1 or names.whole_of(record.part) not in (0, record.whole):
         raise later
     applier.apply(EntitiesRestored(record, request.now))
     return record

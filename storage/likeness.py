@@ -88,20 +88,31 @@ def parts(name: str) -> Parts:
 
 
 def spellings(name: str, kind: str) -> list[str]:
-    """The forms under which a name is found by names that may be one with it; at most five."""
+    """The forms under which a name is kept; at most five."""
+    return _forms(name, kind)[0]
+
+
+def sought(name: str, kind: str) -> list[str]:
+    """The forms under which the names are kept that may be one with this one; at most five."""
+    return _forms(name, kind)[1]
+
+
+def _forms(name: str, kind: str) -> tuple[list[str], list[str]]:
     found = parts(name)
     if not found.words:
-        return []
-    forms = ["=" + found.squeezed]
-    if all(_LATIN.fullmatch(word) for word in found.words):
-        forms.append("~" + " ".join(map(_skeleton, found.words)))
-        if kind == PERSON:
-            first, last = found.words[0], found.words[-1]
-            if len(found.words) > 1:
-                forms += [f"i{first[0]} {last}", "w" + first, "w" + last]
-            else:
-                forms.append("w" + first)
-    return forms
+        return [], []
+    both = ["=" + found.squeezed]
+    if not all(_LATIN.fullmatch(word) for word in found.words):
+        return both, both
+    both.append("~" + " ".join(map(_skeleton, found.words)))
+    if kind != PERSON:
+        return both, both
+    first, last = found.words[0], found.words[-1]
+    if len(found.words) == 1:
+        return [*both, "one " + first], [*both, "of " + first]
+    initial = f"{first[0]} {last}"
+    kept, asked = ("short ", "full ") if len(first) == 1 else ("full ", "short ")
+    return [*both, kept + initial, "of " + first, "of " + last], [*both, asked + initial, "one " + first, "one " + last]
 
 
 def _skeleton(word: str) -> str:

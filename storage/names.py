@@ -20,7 +20,7 @@ from recalld.storage import codec, keys
 from recalld.storage.changes import Delta
 from recalld.storage.columns import LIVE, rows_at
 from recalld.storage.environment import WriteTxn
-from recalld.storage.groups import number_key, pack_parents, read_parents, root_of, units_of
+from recalld.storage.groups import number_key, pack_parents, read_parents, units_of
 from recalld.storage.likeness import spellings
 from recalld.storage.records import UNKNOWN, EntityRecord, UnitRecord
 
@@ -28,6 +28,8 @@ _U32 = struct.Struct("<I")
 CONCEPT = "CONCEPT"
 ALIAS, LIKENESS, HAND = "alias", "likeness", "hand"
 EVIDENCE_KEPT = 8
+MOST_STEPS = 1000
+"""From a part to its root; only a damaged store has more."""
 
 __all__ = ["ALIAS", "CONCEPT", "HAND", "LIKENESS", "Names", "agree", "folded", "number_key"]
 
@@ -57,9 +59,7 @@ class Names:
         self._delta = delta
         self._entities: dict[int, EntityRecord] = {}
         self._speakers: dict[str, int] | None = None
-        self._parents: dict[int, int] | None = None
-        self._parts: dict[int, list[int]] | None = None
-        self._moved = False
+        self._moved: dict[int, int] = {}
         self._recounts: set[int] = set()
         self._fresh: dict[int, list[int]] = {}
 
@@ -71,32 +71,36 @@ class Names:
             self.txn.put(keys.number(self.bank, keys.ENTITY, number), codec.encode(record))
         if self._moved:
             key = keys.table(self.bank, keys.ENTITY_PARENTS)
-            if self.parents:
-                self.txn.put(key, pack_parents(self.parents))
+            moved = {**read_parents(self.txn, self.bank), **self._moved}
+            parents = {part: whole for part, whole in moved.items() if whole}
+            if parents:
+                self.txn.put(key, pack_parents(parents))
             else:
                 self.txn.delete(key)
-            self._delta.add("set_parents", dict(self.parents))
+            self._delta.add("set_parents", parents)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    @property
-    def parents(self) -> dict[int, int]:
-        if self._parents is None:
-            self._parents = read_parents(self.txn, self.bank)
-        return self._parents
+    def whole_of(self, number: int) -> int:
+        """The entity that this one is a part of; 0 when it is whole, or gone."""
+        entity = self.entity(number)
+        return 0 if entity is None else entity.into
 
     def root(self, number: int) -> int:
-        return root_of(self.parents, number)
+        """The entity that this one is in the end."""
+        for _ in range(MOST_STEPS):
+            whole = self.whole_of(number)
+            if not whole:
+                break
+            number = whole
+        return number
 
     def members(self, root: int) -> list[int]:
         """An entity and its parts, with the parts of those."""
-        if self._parts is None:
-            self._parts = {}
-            for part, whole in self.parents.items():
-                self._parts.setdefault(whole, []).append(part)
         found = [root]
         for number in found:
-            found += self._parts.get(number, ())
+            entity = self.entity(number)
+            found += () if entity is None else entity.parts
         return found
 
     def entity(self, number: int) -> EntityRecord | None:
@@ -114,8 +118,10 @@ class Names:
 
     def kind_of(self, number: int) -> str:
         """The kind of the whole that an entity belongs to: of its parts, the first that has one."""
-        root = self.root(number)
-        kinds = (entity.kind for one in self.members(root) if (entity := self.entity(one)) is not None)
+        entity = self.entity(number)
+        if entity is not None and not entity.into and not entity.parts:
+            return entity.kind
+        kinds = (entity.kind for one in self.members(self.root(number)) if (entity := self.entity(one)) is not None)
         return next((kind for kind in kinds if kind != CONCEPT), CONCEPT)
 
     def named(self, name: str) -> list[int]:
@@ -194,23 +200,30 @@ class Names:
 
     def join(self, part: int, whole: int, why: str, evidence: tuple[int, ...] = ()) -> None:
         """An entity becomes a part of another; it must be whole and not that one's root."""
-        assert part not in self.parents and self.root(whole) != part, "only a whole entity joins another"
-        self.parents[part] = whole
-        self._move()
+        assert not self.whole_of(part) and self.root(whole) != part, "only a whole entity joins another"
+        self._point(part, whole)
         self.created -= 1
         self.change_entity(part, why=why, evidence=evidence, mentions=0, first_seen=None, last_seen=None)
         self._recounts.add(whole)
 
     def part(self, part: int) -> None:
         """A part becomes whole again, with its own parts."""
-        whole = self.parents.pop(part)
-        self._move()
+        whole = self.whole_of(part)
+        self._point(part, 0)
         self.created += 1
         self.change_entity(part, why="", evidence=())
         self._recounts |= {part, whole}
 
-    def _move(self) -> None:
-        self._moved, self._parts = True, None
+    def _point(self, part: int, whole: int) -> None:
+        """Let a part point to another whole, or (0) to none."""
+        before = self.entity(self.whole_of(part))
+        if before is not None:
+            self.change_entity(before.number, parts=tuple(one for one in before.parts if one != part))
+        after = self.entity(whole)
+        if after is not None:
+            self.change_entity(whole, parts=tuple(sorted({*after.parts, part})))
+        self.change_entity(part, into=whole)
+        self._moved[part] = whole
 
     def recount(self, number: int) -> None:
         """Count the units of an entity's whole anew when the write ends."""
@@ -274,22 +287,21 @@ class Names:
         entity = self.entity(number)
         if entity is None:
             return
-        del self._entities[number]
-        parts = [part for part, whole in self.parents.items() if whole == number]
-        whole = self.parents.pop(number, None)
-        heir = whole
-        if parts or whole is not None:
-            self._move()
-        if parts:
-            if whole is None:
-                # The name of the whole is gone; its oldest part stands for the others now.
-                heir = min(parts)
-                del self.parents[heir]
-                self.change_entity(heir, why="", evidence=())
-                self._recounts.add(heir)
-            self.parents.update((part, heir) for part in parts if part != heir and heir is not None)
-        if whole is None and not parts:
+        heir = entity.into
+        if entity.parts and not heir:
+            # The name of the whole is gone; its oldest part stands for the others now.
+            heir = min(entity.parts)
+            self._point(heir, 0)
+            self.change_entity(heir, why="", evidence=())
+            self._recounts.add(heir)
+        for part in entity.parts:
+            if part != heir:
+                self._point(part, heir)
+        if entity.into:
+            self._point(number, 0)
+        elif not entity.parts:
             self.created -= 1
+        del self._entities[number]
         self.txn.delete(keys.number(self.bank, keys.ENTITY, number))
         self.txn.delete(keys.named(self.bank, keys.ENTITY_ID, entity.id))
         lists = [keys.named(self.bank, keys.ENTITY_NAME, folded(entity.name))]

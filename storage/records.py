@@ -215,8 +215,8 @@ class DocumentRecord:
 class EntityRecord:
     """A resolved person, organisation, place, product or concept; `mentions` counts live units.
 
-    One that is a part of another (see `storage.groups`) stands for a name of that one: its count is 0 and its dates
-    are unknown, because the whole has them. `why` says how it became a part: `alias` (a text said so), `likeness`
+    One that is a part of another, the entity `into`, stands for a name of that one: its count is 0 and its dates are
+    unknown, because the whole has them. `parts` are those that are parts of this one. `why` says how it became a part: `alias` (a text said so), `likeness`
     (the names are spelt alike) or `hand`. `evidence` are the units that said so, `apart` the entities it was parted
     from by hand, with which it is never joined again by itself.
     """
@@ -231,6 +231,8 @@ class EntityRecord:
     why: str = ""
     evidence: tuple[int, ...] = ()
     apart: tuple[int, ...] = ()
+    into: int = 0
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def restore(applier: Applier, names: Names, asked: EntitiesRestored) -> None:
                 _rename(applier, uid, tuple(dict.fromkeys(numbers)), asked.at)
             if names.units(record.part):
                 # Units that came since stay with the name they were told under.
-                if record.part not in names.parents:
+                if not names.whole_of(record.part):
                     names.join(record.part, record.whole, HAND)
             else:
                 names.remove(record.part)

@@ -125,7 +125,7 @@ def _alike(names: Names, mention: EntityMention, seen: int | None, company: list
 def _candidates(names: Names, mention: EntityMention) -> list[_Candidate]:
     """Entities spelt alike, most alike first, then the newest; one a whole."""
     found: dict[int, _Candidate] = {}
-    forms = likeness.spellings(mention.name, mention.kind)
+    forms = likeness.sought(mention.name, mention.kind)
     for number in dict.fromkeys(n for form in forms for n in reversed(names.spelt(form, FORM_CANDIDATES))):
         entity = names.entity(number)
         if entity is None or not agree(entity.kind, mention.kind):
@@ -200,7 +200,7 @@ def _learnt(names: Names, numbers: dict[str, int], aliases: Sequence[tuple[str, 
         group = set(names.members(names.root(whole)))
         if group.intersection(one.apart) or part in other.apart:
             continue
-        if part in names.parents:
+        if names.whole_of(part):
             # The short name is somebody else's already; here it is a name of this one.
             part = names.add(short, one.kind)
             numbers[folded(short)] = part
