@@ -256,7 +256,8 @@ def _read_chunk(
         found = [replace(f, entities=tuple(replace(entity, exact=True) for entity in f.entities)) for f in found]
     if not config.get("retain_extract_causal_links", True):
         found = [replace(fact, causes=()) for fact in found]
-    return [NewFact(new_id(), fact, item, index, (*item.tags, *fact.tags)) for fact in found], reading.dropped
+    left_out = (*reading.dropped, *[Dropped("", "unread date")] * reading.undated)
+    return [NewFact(new_id(), fact, item, index, (*item.tags, *fact.tags)) for fact in found], left_out
 
 
 def input_of(item: RetainItem, text: str, mode: str, now: int) -> ExtractionInput:

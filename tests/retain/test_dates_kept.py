@@ -183,6 +183,15 @@ async def test_the_chunk_keeps_the_words_that_were_said(bank: Bank) -> None:
     assert [chunk["text"] for chunk in answer["chunks"].values()] == ["Last week the pump failed."]
 
 
+async def test_a_broken_date_parser_shows_in_the_receipt(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dateparser.search
+
+    monkeypatch.setattr(dateparser.search, "search_dates", lambda *_, **__: [("вчера",)])
+    (row,) = await bank.retain({"content": "Насос сломался вчера."})
+    assert len(row["unit_ids"]) == 1
+    assert {"reason": "unread date", "pieces": 1, "characters": 0} in row["dropped"]
+
+
 SAID = [
     ("Last week the pump failed.", "2026-05-13T23:30:00-07:00"),
     ("Yesterday we sailed.", "2026-01-01T00:15:00+13:00"),
