@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from e2e_daemon import Bank, Daemon
+from hindsight_client import Hindsight
+from official_client import LIBRARY
 
 _count = itertools.count(1)
 
@@ -59,3 +61,13 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Daemon]]:
     yield make
     for one in running:
         one.end()
+
+
+@pytest.fixture(scope="session")
+def library(daemon: Daemon) -> Bank:
+    """A bank with seven memories that tests only read."""
+    bank = daemon.wire.bank("library")
+    with Hindsight(base_url=daemon.url) as client:
+        kept = client.retain_batch(bank.id, LIBRARY)
+        assert (kept.items_count, kept.var_async, kept.operation_id) == (7, False, None)
+    return bank
