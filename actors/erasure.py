@@ -7,6 +7,7 @@ import zlib
 
 from recalld.actors.operations import document_marks
 from recalld.storage import codec, keys
+from recalld.storage.answers import OF_FILE
 from recalld.storage.apply import Applier
 from recalld.storage.changes import OperationStored
 from recalld.storage.records import OPEN_STATES, OperationRecord
@@ -24,7 +25,8 @@ def drop_payloads(applier: Applier, document_id: str | None, now: int) -> None:
         if operation is None or operation.status in OPEN_STATES:
             continue
         if document_id is None or _names(applier, operation, document_id):
-            ended = dataclasses.replace(operation, document_id=None, updated_at=now)
+            result = {name: value for name, value in operation.result.items() if name not in OF_FILE}
+            ended = dataclasses.replace(operation, document_id=None, result=result, updated_at=now)
             applier.apply(OperationStored(ended, b""))
 
 

@@ -19,7 +19,7 @@ from recalld.actors.retain.items import ItemEntity, RetainItem
 from recalld.actors.retain.marking import source_level
 from recalld.actors.retain.prepare import item_config
 from recalld.actors.trust import pasted
-from recalld.actors.trust.redaction import BLOCK, OFF, REDACT, Sweep, map_strings
+from recalld.actors.trust.redaction import OFF, REDACT, Sweep, find, map_strings
 from recalld.storage.errors import BankNotFound, Redacted
 
 IN_THREAD = 8_000
@@ -59,7 +59,14 @@ class Screening:
 
     async def tags(self, tenant: str, bank_id: str, tags: Sequence[str]) -> tuple[str, ...]:
         """Tags as they may be stored. Raises `Redacted`."""
-        return tuple(dict.fromkeys((await self.fields(tenant, bank_id, {"tags": list(tags)}))["tags"]))
+        defaults, overrides = await self.settings(tenant, bank_id)
+        sweep = Sweep(item_config(defaults, overrides, None).get("redaction", OFF))
+        if sweep.policy == REDACT:
+            await asyncio.to_thread(self._load_secret)
+        kept = tuple(dict.fromkeys(self._name(sweep, tag, "tags") for tag in tags))
+        if sweep.refusal:
+            raise _refused([sweep.refusal])
+        return kept
 
     async def fields(self, tenant: str, bank_id: str, fields: dict[str, Any]) -> dict[str, Any]:
         """The texts among some fields, and lists of texts, as they may be stored. Raises `Redacted`."""
@@ -113,13 +120,13 @@ class Screening:
             item,
             content=sweep.content(item.content),
             context=text(item.context, "context"),
-            metadata={text(k, "metadata"): text(v, f"metadata {k!r}"[:60], k) for k, v in item.metadata.items()},
-            tags=tuple(dict.fromkeys(text(tag, "tags") for tag in item.tags)),
-            entities=tuple(ItemEntity(text(one.name, "entities"), text(one.kind, "entities")) for one in item.entities),
+            metadata={text(k, "metadata"): text(v, _place(k), k) for k, v in item.metadata.items()},
+            tags=tuple(dict.fromkeys(self._name(sweep, tag, "tags") for tag in item.tags)),
+            entities=self._entities(sweep, item.entities),
             observation_scopes=scopes
             if scopes is None or isinstance(scopes, str)
-            else tuple(tuple(text(tag, "observation_scopes") for tag in scope) for scope in scopes),
-            document_id=self._document_id(sweep, item.document_id),
+            else tuple(tuple(self._name(sweep, tag, "observation_scopes") for tag in scope) for scope in scopes),
+            document_id=None if item.document_id is None else self._name(sweep, item.document_id, "document_id"),
             file=file,
         )
         if not sweep.counts:
@@ -130,19 +137,23 @@ class Screening:
         found = {"policy": sweep.policy, "found": counts}
         return replace(changed, notes={**changed.notes, "redaction": found})
 
-    def _document_id(self, sweep: Sweep, document_id: str | None) -> str | None:
-        """The id under the policy. What is taken out leaves a keyed digest, so that two documents stay two."""
-        if document_id is None:
-            return None
-        kept = sweep.text(document_id, "document_id")
-        if sweep.policy == BLOCK or kept == document_id:
-            return document_id
+    def _name(self, sweep: Sweep, name: str, where: str) -> str:
+        """A document id or a tag under the policy. What is taken out leaves a keyed digest, so that two documents stay
+        two, and who sees the memories of one tag does not see those of another."""
+        kept = sweep.text(name, where)
+        if kept == name:
+            return name
         assert self._secret is not None
-        digest = hmac.digest(self._secret, document_id.encode("utf-8", "surrogatepass"), "sha256").hex()[:12]
+        digest = hmac.digest(self._secret, name.encode("utf-8", "surrogatepass"), "sha256").hex()[:12]
         return _PLACEHOLDER.sub(lambda match: f"[redacted:{match[1]}:{digest}]", kept)
 
+    def _entities(self, sweep: Sweep, entities: Sequence[ItemEntity]) -> tuple[ItemEntity, ...]:
+        """Entities without those whose names go: all of them would become one."""
+        named = [(one, sweep.text(one.name, "entities"), sweep.text(one.kind, "entities")) for one in entities]
+        return tuple(ItemEntity(name, kind) for one, name, kind in named if name == one.name)
+
     def _load_secret(self) -> None:
-        """The key of document ids; made once a home, and nobody outside can try out ids against the digests."""
+        """The key of document ids and tags; made once a home, so that nobody can try out names against the digests."""
         if self._secret is not None:
             return
         path = self._keys / "redaction"
@@ -161,6 +172,11 @@ class Screening:
 
 async def _here(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
+
+
+def _place(key: str) -> str:
+    """How a metadata field is called in a refusal, which must not say what a key holds."""
+    return f"metadata {key}" if key.isidentifier() and len(key) < 40 and not find(key) else "metadata"
 
 
 def _texts(sweep: Sweep, name: str, value: Any) -> Any:

@@ -17,7 +17,7 @@ from recalld.storage.partition import Partition
 from recalld.storage.records import COMPLETED, OperationRecord
 
 KEYS_A_COMMIT = 1000
-_OF_FILE = ("filename", "byte_size", "file", "storage_key", "download_url")
+OF_FILE = ("filename", "byte_size", "file", "storage_key", "download_url")
 """What an operation knows of an upload; it goes with the document that was read from it."""
 
 Exists = Callable[[int, str], bool]
@@ -79,7 +79,7 @@ def _clean_operation(txn: WriteTxn, bank: int, key: bytes) -> None:
     document = record.document_id
     if document is not None and not exists(keys.DOCUMENT_ID, document):
         document = None
-    result = {k: v for k, v in record.result.items() if k not in _OF_FILE} if document is None else record.result
+    result = {k: v for k, v in record.result.items() if k not in OF_FILE} if document is None else record.result
     if (receipt, document, result) != (record.receipt, record.document_id, record.result):
         txn.put(key, codec.encode(dataclasses.replace(record, receipt=receipt, document_id=document, result=result)))
 

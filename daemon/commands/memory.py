@@ -95,7 +95,7 @@ def retain(
     if upload:
         assert file is not None
         check_readable(file)
-        items = [{}]
+        items: list[dict[str, Any]] = [{}]
     elif lines is not None:
         items = by_document([common | item for item in read_items(lines)])
     else:
