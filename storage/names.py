@@ -12,6 +12,7 @@ import dataclasses
 import struct
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from pyroaring import BitMap
@@ -34,6 +35,7 @@ MOST_STEPS = 1000
 __all__ = ["ALIAS", "CONCEPT", "HAND", "LIKENESS", "Names", "agree", "folded", "number_key"]
 
 
+@lru_cache(maxsize=65_536)
 def folded(name: str) -> str:
     """The form under which names meet: NFKC, case folded, white space folded."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
@@ -104,12 +106,12 @@ class Names:
         return found
 
     def entity(self, number: int) -> EntityRecord | None:
-        if number not in self._entities:
+        held = self._entities.get(number)
+        if held is None:
             value = self.txn.get(keys.number(self.bank, keys.ENTITY, number))
-            if value is None:
-                return None
-            self._entities[number] = codec.decode(EntityRecord, value)
-        return self._entities[number]
+            if value is not None:
+                held = self._entities[number] = codec.decode(EntityRecord, value)
+        return held
 
     def change_entity(self, number: int, **fields: object) -> None:
         entity = self.entity(number)
@@ -124,11 +126,11 @@ class Names:
         kinds = (entity.kind for one in self.members(self.root(number)) if (entity := self.entity(one)) is not None)
         return next((kind for kind in kinds if kind != CONCEPT), CONCEPT)
 
-    def named(self, name: str) -> list[int]:
-        """Entities that bear a name, by its folded form."""
-        return self._list(keys.named(self.bank, keys.ENTITY_NAME, folded(name)))
+    def named(self, fold: str) -> Sequence[int]:
+        """Entities that bear a name, given in its folded form."""
+        return self._list(keys.named(self.bank, keys.ENTITY_NAME, fold))
 
-    def spelt(self, form: str, most: int) -> list[int]:
+    def spelt(self, form: str, most: int) -> Sequence[int]:
         """Entities whose names share a form of spelling, the newest `most`."""
         return self._list(keys.named(self.bank, keys.ENTITY_SPELLING, form))[-most:]
 
@@ -140,9 +142,12 @@ class Names:
             held.update(self._fresh.get(number, ()))
         return held
 
-    def _list(self, key: bytes) -> list[int]:
+    def _list(self, key: bytes) -> Sequence[int]:
         value = self.txn.get(key)
-        return [] if value is None else np.frombuffer(bytes(value), "<u4").tolist()
+        if value is None:
+            return ()
+        # Nearly always one: numpy costs more than it saves.
+        return _U32.unpack(value) if len(value) == 4 else np.frombuffer(bytes(value), "<u4").tolist()
 
     def _store_list(self, key: bytes, numbers: Sequence[int]) -> None:
         if numbers:
@@ -156,15 +161,29 @@ class Names:
         """A new unit names these entities."""
         for number in numbers:
             self._fresh.setdefault(number, []).append(uid)
-        for root in dict.fromkeys(map(self.root, numbers)):
-            entity = self.entity(root)
-            if entity is not None:
-                self._entities[root] = dataclasses.replace(
-                    entity,
-                    mentions=entity.mentions + 1,
-                    first_seen=_least(entity.first_seen, seen),
-                    last_seen=_greatest(entity.last_seen, seen),
-                )
+        counted: set[int] = set()
+        for number in numbers:
+            entity = self.entity(number)
+            if entity is not None and entity.into:
+                entity = self.entity(self.root(number))
+            if entity is None or entity.number in counted:
+                continue
+            counted.add(entity.number)
+            # By hand: `replace` looks every field up, and this runs for each name of each unit.
+            self._entities[entity.number] = EntityRecord(
+                entity.number,
+                entity.id,
+                entity.name,
+                entity.kind,
+                entity.mentions + 1,
+                _least(entity.first_seen, seen),
+                _greatest(entity.last_seen, seen),
+                entity.why,
+                entity.evidence,
+                entity.apart,
+                entity.into,
+                entity.parts,
+            )
 
     def add(self, name: str, kind: str, entity_id: str = "") -> int:
         """A new entity."""

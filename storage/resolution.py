@@ -53,31 +53,50 @@ def _resolved(
     names: Names, mentions: Sequence[EntityMention], seen: int | None, aliases: Sequence[tuple[str, str]]
 ) -> dict[str, int]:
     """{folded name (with its kind where two share it): entity} for the mentions and the names that aliases give."""
-    wanted = _with_aliases(mentions, aliases)
+    wanted = [
+        (folded(mention.name), mention) for mention in (_with_aliases(mentions, aliases) if aliases else mentions)
+    ]
     found: dict[int, int] = {}
-    open_: list[int] = []
-    for index, mention in enumerate(wanted):
-        bearers = _bearers(names, mention)
-        if len(bearers) == 1:
-            found[index] = bearers[0]
-        else:
-            open_.append(index)
-    for index in open_:
-        mention = wanted[index]
-        company = list(dict.fromkeys(names.root(number) for number in found.values()))
-        bearers = _bearers(names, mention)
-        if bearers:
-            found[index] = max(bearers, key=lambda n: (_company(names, names.root(n), company)[0], -n))
-        else:
-            found[index] = _new(names, mention, seen, company)
+    for index, (fold, mention) in enumerate(wanted):
+        number = _known(names, fold, mention)
+        if number is not None:
+            found[index] = number
+    if len(found) < len(wanted):
+        for index, (fold, mention) in enumerate(wanted):
+            if index not in found:
+                found[index] = _other(names, fold, mention, seen, list(found.values()))
     numbers: dict[str, int] = {}
-    for index, mention in enumerate(wanted):
-        number = found[index]
-        if agree(names.kind_of(number), mention.kind):
-            names.take_kind(number, mention.kind)
-        fold = folded(mention.name)
-        numbers[fold if fold not in numbers else f"{fold}\0{mention.kind}"] = number
+    for index, (fold, mention) in enumerate(wanted):
+        numbers[fold if fold not in numbers else f"{fold}\0{mention.kind}"] = found[index]
     return numbers
+
+
+def _known(names: Names, fold: str, mention: EntityMention) -> int | None:
+    """The one entity that bears the very name, stands by itself and is of an agreeing kind: nearly always there is."""
+    numbers = names.named(fold)
+    entity = names.entity(numbers[0]) if len(numbers) == 1 else None
+    if entity is None or entity.into or entity.parts:
+        return None
+    if entity.kind != mention.kind:
+        if entity.kind == CONCEPT:
+            names.take_kind(entity.number, mention.kind)
+        elif mention.kind != CONCEPT and not mention.exact:
+            return None
+    return entity.number
+
+
+def _other(names: Names, fold: str, mention: EntityMention, seen: int | None, found: Sequence[int]) -> int:
+    """The entity of a name that several bear, or one that is part of a whole, or nobody yet."""
+    company = list(dict.fromkeys(names.root(number) for number in found))
+    bearers = _bearers(names, fold, mention)
+    if not bearers:
+        return _new(names, mention, seen, company)
+    number = bearers[0]
+    if len(bearers) > 1:
+        number = max(bearers, key=lambda n: (_company(names, names.root(n), company)[0], -n))
+    if agree(names.kind_of(number), mention.kind):
+        names.take_kind(number, mention.kind)
+    return number
 
 
 def _with_aliases(mentions: Sequence[EntityMention], aliases: Sequence[tuple[str, str]]) -> list[EntityMention]:
@@ -93,9 +112,9 @@ def _with_aliases(mentions: Sequence[EntityMention], aliases: Sequence[tuple[str
     return wanted
 
 
-def _bearers(names: Names, mention: EntityMention) -> list[int]:
+def _bearers(names: Names, fold: str, mention: EntityMention) -> list[int]:
     """Entities that bear the very name and whose kind agrees; those of the same kind alone, where there are any."""
-    numbers = [number for number in names.named(mention.name) if names.entity(number) is not None]
+    numbers = [number for number in names.named(fold) if names.entity(number) is not None]
     if mention.exact:
         agreeing = [n for n in numbers if names.kind_of(n) == mention.kind]
         return agreeing or numbers[:1]

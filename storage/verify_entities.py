@@ -47,9 +47,13 @@ def check_entities(
     parents = {p: w for p, w in read_parents(txn, bank).items() if _holds(found, records, p, w)}
     for number, record in records.items():
         said = parents.get(number, 0)
-        found.expect(record.into == said, "entity parents", number, f"it says it is a part of {record.into}, not {said}")
+        found.expect(
+            record.into == said, "entity parents", number, f"it says it is a part of {record.into}, not {said}"
+        )
         parts = tuple(sorted(part for part, whole in parents.items() if whole == number)) if record.parts else ()
-        found.expect(record.parts == parts, "entity parents", number, f"it says its parts are {record.parts}, not {parts}")
+        found.expect(
+            record.parts == parts, "entity parents", number, f"it says its parts are {record.parts}, not {parts}"
+        )
     for part in list(parents):
         if _circles(parents, part):
             found.off("entity parents", part, "it is a part of itself")
