@@ -19,6 +19,7 @@ RUST = "I think that Rust is better than Go for servers."
 FERRY = "assistant: I booked the ferry to Corsica for you."
 PUMP = "The cellar pump failed on 10 June 2025."
 ROOF = "Yesterday the roof was repaired."
+ROOF_KEPT = "On 3 September 2025 the roof was repaired."
 BOAT = "Carla's sailing boat is moored in Trieste."
 
 LIBRARY: list[dict[str, Any]] = [

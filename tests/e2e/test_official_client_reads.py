@@ -18,7 +18,7 @@ from official_client import (
     KETTLE,
     LYON,
     PUMP,
-    ROOF,
+    ROOF_KEPT,
     RUST,
     generated,
     long_text,
@@ -34,25 +34,25 @@ async def test_memories_are_listed_newest_first_and_filtered(daemon: Daemon, lib
         async def listed(**filters: Any) -> list[str]:
             return [one.text for one in (await client.alist_memories(library.id, **filters)).items]
 
-        assert await listed() == [BOAT, PUMP, FERRY, RUST, KETTLE, LYON, ROOF]
+        assert await listed() == [BOAT, PUMP, FERRY, RUST, KETTLE, LYON, ROOF_KEPT]
         page = await client.alist_memories(library.id, limit=2, offset=1)
         assert ([one.text for one in page.items], page.total, page.limit, page.offset) == ([PUMP, FERRY], 7, 2, 1)
         empty = await client.alist_memories(library.id, limit=0)
         assert (empty.items, empty.total) == ([], 7)
         assert await listed(type="opinion") == [RUST]
-        assert await listed(type="world") == [BOAT, PUMP, KETTLE, LYON, ROOF]
+        assert await listed(type="world") == [BOAT, PUMP, KETTLE, LYON, ROOF_KEPT]
         assert await listed(search_query="KETTLE") == [KETTLE]
         assert await listed(document_id="trip/1") == [LYON]
         assert await listed(tags=["ana"], tags_match="all_strict") == [PUMP, LYON]
         assert await listed(state="valid") == await listed() and await listed(state="invalidated") == []
         assert await listed(consolidation_state="failed") == [] and await listed(consolidation_state="done") == []
-        assert set(await listed(consolidation_state="pending")) >= {LYON, KETTLE, PUMP, ROOF, BOAT, FERRY}
+        assert set(await listed(consolidation_state="pending")) >= {LYON, KETTLE, PUMP, ROOF_KEPT, BOAT, FERRY}
         lyon = next(
             one for one in (await low.EntitiesApi(api).list_entities(library.id)).items if one.canonical_name == "Lyon"
         )
         assert await listed(entity_id=lyon.id) == [LYON]
         occurred: dict[str, Any] = {"time_field": "occurred_start"}
-        assert await listed(**occurred, start_date="2025-01-01", end_date="2026-01-01") == [PUMP, ROOF]
+        assert await listed(**occurred, start_date="2025-01-01", end_date="2026-01-01") == [PUMP, ROOF_KEPT]
         # Instants are compared, not texts, and the end is exclusive.
         said: dict[str, Any] = {"time_field": "mentioned_at", "start_date": "2026-02-05T09:59:59+08:00"}
         assert await listed(**said) == [BOAT, PUMP]
@@ -149,7 +149,9 @@ async def test_a_replaced_document_keeps_the_memories_of_unchanged_chunks(daemon
         after = (await client.alist_memories(bank.id, limit=1000)).items
         kept = {one.id for one in before} & {one.id for one in after}
         last = chunks[-1].chunk_index
-        assert kept == {one.id for one in before if not one.chunk_id.endswith(f"_{last}")} and kept
+        # Claims that the changed chunk still makes may stay as well.
+        assert kept >= {one.id for one in before if not one.chunk_id.endswith(f"_{last}")} and kept
+        assert {one.id for one in before} - kept
         assert {one.id for one in after} - kept
         document = await documents.get_document(bank.id, "statues")
         assert document.original_text == long_text(changed=11) and document.created_at == created

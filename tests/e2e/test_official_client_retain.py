@@ -20,7 +20,7 @@ from official_client import (
     LIBRARY,
     LYON,
     PUMP,
-    ROOF,
+    ROOF_KEPT,
     RUST,
     ended,
     generated,
@@ -84,7 +84,7 @@ async def test_an_asynchronous_retain_is_an_operation_that_ends_with_the_memory_
 async def test_a_batch_makes_its_documents_and_keeps_what_each_item_says(daemon: Daemon, library: Bank) -> None:
     async with official(daemon) as client, generated(daemon) as api:
         listed = {one.text: one for one in (await client.alist_memories(library.id)).items}
-        assert set(listed) == {LYON, KETTLE, RUST, FERRY, PUMP, ROOF, BOAT}
+        assert set(listed) == {LYON, KETTLE, RUST, FERRY, PUMP, ROOF_KEPT, BOAT}
         assert listed[LYON].metadata == {"source": "chat"} and listed[LYON].context == "a chat about moving"
         assert {"Ana", "Porto", "Lyon", "Acme"} <= set(listed[LYON].entities.split(", "))
         assert (listed[LYON].occurred_start, listed[LYON].occurred_end) == (
@@ -97,7 +97,7 @@ async def test_a_batch_makes_its_documents_and_keeps_what_each_item_says(daemon:
         assert listed[PUMP].mentioned_at == "2026-02-05T02:00:00.000000+00:00"
         assert listed[PUMP].occurred_start == "2025-06-09T16:00:00.000000+00:00"
         # "Yesterday" is the day before its own timestamp, not before today.
-        assert listed[ROOF].occurred_start == "2025-09-03T00:00:00.000000+00:00"
+        assert listed[ROOF_KEPT].occurred_start == "2025-09-03T00:00:00.000000+00:00"
         assert {text: listed[text].fact_type for text in (LYON, RUST, FERRY)} == {
             LYON: "world",
             RUST: "opinion",
