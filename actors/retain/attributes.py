@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from recalld.actors.retain import attribute_languages
 from recalld.actors.retain import attribute_rules as rules
 from recalld.actors.retain import attribute_words as w
 from recalld.actors.retain.attribute_rules import Rule
@@ -48,7 +49,11 @@ def plain(sentence: str) -> str:
 
 def read_statement(sentence: str) -> Statement:
     """The claim of one sentence; its subject alone where nothing more is sure."""
-    if not sentence or sentence[0] > "\u2e7f":
+    if not sentence:
+        return NOTHING
+    if (other := attribute_languages.read_claim(sentence)) is not None:
+        return Statement(other.subject, other.subject.casefold(), other.attribute, other.value, other.denied)
+    if sentence[0] > "\u2e7f":
         return NOTHING
     text = plain(sentence).strip(" \t\"'“”*_>-•")
     body = text[_prefix(text) :]

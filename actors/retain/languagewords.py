@@ -22,8 +22,8 @@ CLOSERS: Final = " \t\r\n\"'”’»)]}*_~`」』）.!。！～~"
 # Words that are frequent in one of these languages and rare or absent in the others.
 FUNCTION_WORDS: Final[dict[str, frozenset[str]]] = {
     "en": _words(
-        "the and is are was were of to in that it for with you i i'm he she they we have has had not this but be my"
-        " on at as do don't will would from or an our your his her their what when who how about can if so there"
+        "the and is are were of to that it for with you i i'm he she they we have has had not this but be my"
+        " on at as do don't will would from or our your his her their what when who how about can if there"
     ),
     "es": _words(
         "el la los las un una unos unas y e que de del en es son fue era eran está están estoy estaba con por para"
