@@ -19,7 +19,16 @@ from recalld.storage.groups import as_roots, read_parents, roots_of
 from recalld.storage.isotime import iso
 from recalld.storage.names import folded
 from recalld.storage.partition import Partition
-from recalld.storage.records import INVALIDATED, NETWORK_NAMES, OBSERVATION, UNKNOWN, VALID, EntityRecord, UnitRecord
+from recalld.storage.records import (
+    INVALIDATED,
+    NETWORK_NAMES,
+    OBSERVATION,
+    UNKNOWN,
+    VALID,
+    EntityRecord,
+    MentionRecord,
+    UnitRecord,
+)
 from recalld.storage.snapshot import Snapshot
 
 TIME_COLUMNS = {
@@ -172,7 +181,9 @@ def _standing(unit: UnitRecord) -> dict[str, Any]:
 
 def _mentions(txn: ReadTxn, bank: int, unit: UnitRecord) -> list[dict[str, Any]]:
     """Where the claim was said: the unit's own place first."""
-    further = mentions.mentions_of(txn, bank, unit.id) if unit.proof_count > 1 else []
+    places: list[UnitRecord | MentionRecord] = [unit]
+    if unit.proof_count > 1:
+        places += mentions.mentions_of(txn, bank, unit.id)
     return [
         {
             "document_id": one.document_id,
@@ -181,7 +192,7 @@ def _mentions(txn: ReadTxn, bank: int, unit: UnitRecord) -> list[dict[str, Any]]
             "recorded_at": iso(one.recorded_at),
             "metadata": dict(one.metadata),
         }
-        for one in (unit, *further)
+        for one in places
     ]
 
 

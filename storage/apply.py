@@ -242,8 +242,7 @@ class Applier(ClaimChanges, RecordChanges):
                 polarity=unit.polarity,
                 **inherited(unit.claim, new.former),
             )
-            self._put_unit(record, new=True)
-            self._put_claims(record)
+            self._put_unit(self._put_claims(record), new=True)
             self.txn.put(keys.named(self.bank, keys.UNIT_ID, unit.id), _U32.pack(uid))
             columns.append(
                 ColumnRow(
@@ -582,7 +581,7 @@ class Applier(ClaimChanges, RecordChanges):
                 if self._leave_set(keys.SET_TAG, keys.name_key(tag), uid):
                     self._drop_tag(keys.name_key(tag))
             self._leave_set(keys.SET_TAGSET, tagset_key(record.tags), uid)
-            changed = dataclasses.replace(record, tags=tags, updated_at=change.at)
+            changed = self._reclaim(record, dataclasses.replace(record, tags=tags, updated_at=change.at))
             self._put_unit(changed)
             for kind, name in self._memberships(changed):
                 self._join_set(kind, name, [uid])

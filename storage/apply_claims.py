@@ -61,14 +61,27 @@ class ClaimChanges:
 
     # -- rows beside a unit ----------------------------------------------------------------------------------------
 
-    def _put_claims(self, record: UnitRecord) -> None:
+    def _put_claims(self, record: UnitRecord) -> UnitRecord:
+        """The unit carries its claims from now on, but for those that another current unit carries."""
         name = record.id.encode()
-        for claim in record.claims:
+        held = {claim: self.claimed(claim) for claim in record.claims}
+        own = [claim for claim, by in held.items() if by is None or by.id == record.id or by.retired_at is not None]
+        if len(own) < len(record.claims):
+            record = dataclasses.replace(record, claims=tuple(own))
+        for claim in own:
             self.txn.put(keys.raw(self.bank, keys.CLAIM, claim), name)
         if record.attribute and record.subject:
             self.txn.put(keys.about(self.bank, folded(record.subject), record.attribute, record.uid), b"")
         if record.superseded_by:
             self.txn.put(keys.ended_by(self.bank, record.superseded_by, record.id), name)
+        return record
+
+    def _reclaim(self, before: UnitRecord, record: UnitRecord) -> UnitRecord:
+        """The unit changed in what makes its claim; what it said before an edit, nobody can find under the new tags."""
+        if not before.claims:
+            return record
+        self._drop_claims(before)
+        return self._put_claims(dataclasses.replace(record, claims=(mentions.claim_of(record),)))
 
     def _drop_claims(self, record: UnitRecord) -> None:
         """The unit carries its claims no more, unless one that took them over does."""
@@ -76,7 +89,7 @@ class ClaimChanges:
             return
         for claim in record.claims:
             key = keys.raw(self.bank, keys.CLAIM, claim)
-            if self.txn.get(key) == record.id.encode():
+            if bytes(self.txn.get(key) or b"") == record.id.encode():
                 self.txn.delete(key)
 
     def _drop_unit_rows(self, record: UnitRecord) -> None:
@@ -144,8 +157,10 @@ class ClaimChanges:
             ended = self._ended(record, end, change.at)
             self._put_unit(ended)
             flags = row.flags & ~LIVE & ~SUPERSEDED_ROW | (SUPERSEDED_ROW if end.state == SUPERSEDED else 0)
-            known = row.occurred_end != UNKNOWN or end.until is None
-            row = row._replace(flags=flags, retired=change.at, occurred_end=row.occurred_end if known else end.until)
+            until = row.occurred_end
+            if until == UNKNOWN and end.until is not None:
+                until = end.until
+            row = row._replace(flags=flags, retired=change.at, occurred_end=until)
             rows[end.uid] = row.pack()
             untils.append(row.occurred_end)
         if rows:

@@ -33,7 +33,7 @@ def record(txn: WriteTxn, bank: int, entries: tuple[AuditRecord, ...], keep_from
     for entry in entries:
         txn.put(keys.audit(bank, entry.started_at, entry.id), codec.encode(entry))
     start = keys.audit_from(bank, max(0, keep_from))
-    old = []
+    old: list[bytes] = []
     for key, _ in txn.scan(keys.table(bank, keys.AUDIT)):
         if key >= start or len(old) >= TRIM:
             break

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from recalld.storage import codec, keys
 from recalld.storage.environment import ReadTxn
 from recalld.storage.names import folded
-from recalld.storage.records import ChunkRecord, EntityMention, MentionRecord, PreparedUnit
+from recalld.storage.records import ChunkRecord, EntityMention, MentionRecord, PreparedUnit, UnitRecord
 
 _U32 = struct.Struct("<I")
 _DAY_US = 86_400_000_000
@@ -29,7 +29,7 @@ def folded_line(text: str) -> str:
     return folded(unicodedata.normalize("NFKC", text)).rstrip(_ENDS)
 
 
-def claim_of(unit: PreparedUnit) -> bytes:
+def claim_of(unit: PreparedUnit | UnitRecord) -> bytes:
     """16 bytes that are the same for two units exactly when they are one claim."""
     days = ("" if instant is None else str(instant // _DAY_US) for instant in (unit.occurred_start, unit.occurred_end))
     parts = (

@@ -9,7 +9,7 @@ conversation is sent once more, it is one more mention of what has ended.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from recalld.storage.apply import Applier
@@ -35,7 +35,7 @@ class Matcher:
     now: int
     claims: frozenset[bytes]
     """All claims of the request."""
-    going: Container[int] = ()
+    going: Set[int] = frozenset()
     mentions: list[MentionRecord] = field(default_factory=list)
     matched: dict[str, str] = field(default_factory=dict)
     """Id of a prepared unit -> id of the unit that it mentions or continues."""
