@@ -30,6 +30,7 @@ PART = 0.5
 """A person's first or last name beside the full one."""
 
 _WORD = re.compile(r"[^\W_]+")
+_POSSESSIVE = re.compile(r"['’`](?:s\b|(?=\s|$))")
 _TITLES = {
     **dict.fromkeys(("mr", "mister", "herr", "señor", "senor", "monsieur"), "m"),
     **dict.fromkeys(("mrs", "ms", "miss", "madam", "frau", "señora", "senora", "madame"), "f"),
@@ -46,6 +47,7 @@ _ROMAN = re.compile(r"(?=[ivx])x{0,3}(?:ix|iv|v?i{0,3})")
 _ARTICLES = {"the"}
 _DROPPED = str.maketrans("", "", "aeiouyhw")
 _ALIKE = str.maketrans("ckqzv", "kkksf")
+_DIGITS = re.compile(r"\d+")
 _LATIN = re.compile(r"[a-z\d]+")
 
 
@@ -64,6 +66,8 @@ class Parts(NamedTuple):
 
 def plain(name: str) -> str:
     """A name without capitals, accents and compatibility forms."""
+    if name.isascii():
+        return name.lower()
     spread = unicodedata.normalize("NFKD", name.casefold())
     return unicodedata.normalize("NFC", "".join(c for c in spread if not unicodedata.combining(c) or c > "\u0fff"))
 
@@ -71,7 +75,9 @@ def plain(name: str) -> str:
 @lru_cache(maxsize=16384)
 def parts(name: str) -> Parts:
     """A name taken apart: possessives and articles go, titles and endings of companies stand aside."""
-    bare = re.sub(r"['’`](?:s\b|(?=\s|$))", "", plain(name)).replace("'", "").replace("’", "")
+    bare = plain(name)
+    if not bare.isalnum():
+        bare = _POSSESSIVE.sub("", bare).replace("'", "").replace("’", "")
     words = _WORD.findall(bare)
     title = ending = ""
     kept = words
@@ -81,30 +87,31 @@ def parts(name: str) -> Parts:
         title, kept = title or _TITLES[kept[0]], kept[1:]
     while len(kept) > 1 and kept[-1] in _ENDS:
         ending, kept = ending or _ENDS[kept[-1]], kept[:-1]
-    numbers = [digits for word in kept for digits in re.findall(r"\d+", word)]
+    numbers = [digits for word in kept if not word.isalpha() for digits in _DIGITS.findall(word)]
     # A number written as a Roman one, or a single letter that is no initial: "Rocky II", "Vitamin C".
     numbers += [word for i, word in enumerate(kept) if i and _ROMAN.fullmatch(word)]
     return Parts(tuple(kept), tuple(numbers), title, ending)
 
 
 def spellings(name: str, kind: str) -> list[str]:
-    """The forms under which a name is kept; at most five."""
+    """The forms under which a name is kept; at most four."""
     return _forms(name, kind)[0]
 
 
 def sought(name: str, kind: str) -> list[str]:
-    """The forms under which the names are kept that may be one with this one; at most five."""
+    """The forms under which the names are kept that may be one with this one; at most four."""
     return _forms(name, kind)[1]
 
 
+@lru_cache(maxsize=4096)
 def _forms(name: str, kind: str) -> tuple[list[str], list[str]]:
     found = parts(name)
     if not found.words:
         return [], []
-    both = ["=" + found.squeezed]
-    if not all(_LATIN.fullmatch(word) for word in found.words):
-        return both, both
-    both.append("~" + " ".join(map(_skeleton, found.words)))
+    if not _LATIN.fullmatch(found.squeezed):
+        return ["=" + found.squeezed], ["=" + found.squeezed]
+    # Over all words at once, so that a name in one word meets itself in two.
+    both = ["~" + _skeleton(found.squeezed)]
     if kind != PERSON:
         return both, both
     first, last = found.words[0], found.words[-1]
