@@ -235,28 +235,36 @@ FIRST_PERSON: Final[dict[str, re.Pattern[str]]] = {
 
 CJK_FILLERS: Final[dict[str, re.Pattern[str]]] = {
     "zh": re.compile(
-        r"好的|好吧|好呀|好啊|好哒|好嘞|好(?=$|[，。！!~～])|嗯+|哦+|噢|啊+|哈+|呵呵|嘿嘿|谢谢(?:你|您|啦|大家)?|謝謝(?:你|您)?|多谢|感谢|不客气|不用谢|没事|没关系"
-        r"|你好|您好|大家好|早上好|早安|下午好|晚上好|晚安|再见|拜拜|回头见|明天见|收到|了解|明白了?|知道了|辛苦了?|加油|可以的?(?=$|[，。！!])"
-        r"|行(?=$|[，。！!])|ok|OK|太好了|真棒|厉害|赞|对(?=$|[，。！!])|[啊呀啦呢吧哦嘛了~～]"
+        r"好的|好吧|好呀|好啊|好哒|好嘞|好滴|好(?=$|[，。！!~～])|嗯+|哦+|噢|啊+|哈+|呵呵|嘿嘿|嘻嘻|谢谢(?:你|您|啦|大家)?|謝謝(?:你|您)?|多谢|感谢"
+        r"|不客气|不用谢|没事|没关系|没问题|你好|您好|大家好|各位好|早上好|早安|早(?=$|[，。！!])|下午好|晚上好|晚安|再见|拜拜|回头见|回见|明天见"
+        r"|下周见|收到|了解|明白了?|知道了|懂了|辛苦了?|麻烦你?了|加油|可以的?(?=$|[，。！!])|行(?=$|[，。！!])|ok|OK|太好了|太棒了|真棒|厉害|牛"
+        r"|赞|恭喜|祝好|祝贺|生日快乐|新年快乐|节日快乐|周末愉快|好久不见|嗨|哈喽|在的|来了|对(?=$|[，。！!])|是的(?=[，。！!]?$)|没错|[啊呀啦呢吧哦嘛了~～]"
     ),
     "ja": re.compile(
-        r"はい|ええ|うん|そうですね|そうですか|なるほど|了解(?:です|しました|いたしました)?|承知(?:しました|いたしました|です)?|かしこまりました"
-        r"|ありがとう(?:ございます|ございました)?|どうも|よろしく(?:お願いします|お願いいたします|です)?|お疲れ(?:様|さま)(?:です|でした)?|おはよう(?:ございます)?"
-        r"|こんにちは|こんばんは|おやすみ(?:なさい)?|すみません|失礼します|さようなら|またね|また明日|いいね|すごい|笑+|草|w+|OK|オーケー|わかりました|分かりました|[ねよ]"
+        r"はい|ええ|うん|ううん|おお|へえ|あの|えっと|そうです(?:ね|か)?|そうだね|なるほど|了解(?:です|しました|いたしました)?"
+        r"|承知(?:しました|いたしました|です)?|かしこまりました|ありがとう(?:ございます|ございました|ね)?|どうも|どういたしまして"
+        r"|よろしく(?:お願い(?:いた)?します|です)?|お願いします|(?:お疲れ|おつかれ)(?:様|さま)?(?:です|でした)?|おはよう(?:ございます)?|こんにちは"
+        r"|こんばんは|おやすみ(?:なさい)?|すみません|ごめん(?:なさい)?|(?:お先に)?失礼します|さようなら|また(?:ね|明日|後で|来週)|いいです?ね|いいね"
+        r"|すごい(?:です)?|すばらしい(?:です)?|よかった(?:です)?|おめでとう(?:ございます)?|お久しぶりです|大丈夫です|楽しみです|笑+|草|w+|OK|オーケー"
+        r"|わかりました|分かりました|(?:です)?[ねよ]"
     ),
 }
 FILLERS: Final[dict[str, frozenset[str]]] = {
     "es": _words(
-        "vale ok okay gracias muchas mil hola buenas buenos días dias tardes noches adiós adios hasta luego"
+        "vale ok okay okey gracias muchas mil hola buenas buenos días dias tardes noches adiós adios hasta luego"
         " pronto mañana"
         " chao genial perfecto claro entendido jaja jajaja jajajaja saludos un abrazo de nada bien muy bueno sí listo"
-        " estupendo por favor dale qué bien igualmente"
+        " estupendo por favor dale qué bien igualmente un saludo cordialmente feliz día"
+        " felicidades enhorabuena suerte abrazos besos jeje listo nos vemos hay encantado encantada tal todo mil guay"
     ),
     "de": _words(
         "ok okay danke vielen dank schön bitte gerne gern hallo hi guten morgen tag abend tschüss tschüs bis"
         " später dann"
         " bald super toll prima alles klar gut sehr genau verstanden haha hahaha lg mfg liebe grüße grüsse"
         " viele servus"
-        " moin ciao passt perfekt ja na ach so achso stimmt"
+        " moin ciao passt perfekt ja na ach so achso stimmt klar klasse wunderbar"
+        " keine ursache kein problem schönen noch nacht mach's dir euch herzlichen glückwunsch glück spaß"
+        " erfolg jo jup okidoki alles"
+        " nett cool freut mich gruß"
     ),
 }
