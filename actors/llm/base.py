@@ -5,7 +5,7 @@
 
 `complete` raises, and raises nothing else: `ModelRefused` (do not ask again), `ModelOverflow` (split, then ask again),
 `ModelRateLimited` and `ModelUnavailable` (both with `retry_after` seconds; put the work aside), `ModelAnswerUnusable`
-(may be asked again), `DeadlineExceeded`, and `asyncio.CancelledError`. It has retried what is worth retrying: callers
+(may be asked again), and `asyncio.CancelledError`. It has retried what is worth retrying: callers
 add no loop of their own.
 """
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from recalld.actors.llm.base import CallRecord, Limits, LlmAnswer, LlmRequest, Observer, ToolCall, Usage
 from recalld.actors.llm.counting import count_call, count_tokens
-from recalld.actors.llm.faults import TIMEOUT, Fault, Judgement, Verdict, detail, judge
+from recalld.actors.llm.faults import GARBLED, TIMEOUT, Fault, Judgement, Verdict, detail, judge
 from recalld.actors.llm.gate import Endpoint, Gate
 from recalld.actors.llm.modes import TEXT, Habits, Memory, with_schema
 from recalld.actors.llm.parsing import candidates, clean, without_reasoning
@@ -178,6 +178,11 @@ class ModelClient:
                 return await self._provider.send(call)
         except TimeoutError:
             raise Fault(None, TIMEOUT, f"no answer within {call.timeout:g} s") from None
+        except (Fault, RecalldError):
+            raise
+        except Exception as error:
+            # What an SDK or a reader trips over is an answer out of order, like any other.
+            raise Fault(None, GARBLED, type(error).__name__) from error
 
     def _call(self, run: _Run) -> Call:
         request = run.request
@@ -306,7 +311,8 @@ class ModelClient:
     def _bend(self, run: _Run, judged: Judgement) -> bool:
         """Leave out what the server does not take; False when there is nothing more to leave out."""
         if judged.verdict is Verdict.MODE:
-            self._habits.refused(run.mode)
+            if judged.lasting:
+                self._habits.refused(run.mode)
             if len(run.modes) == 1:
                 return False
             run.modes.pop(0)
@@ -330,7 +336,7 @@ class ModelClient:
         grown = min(limits.backoff_max, limits.backoff * 2 ** (run.failures - 1)) * (0.5 + gate.chance() / 2)
         spent = run.failures > limits.retries
         if judged.verdict is Verdict.SLOWER:
-            seconds = grown if fault.retry_after is None else fault.retry_after
+            seconds = fault.retry_after or grown
             self._endpoint.pause(seconds)
             if spent or seconds > limits.backoff_max:
                 raise self._endpoint.rate_limited(seconds)

@@ -64,7 +64,7 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 _MODE = re.compile(
-    r"response_?format|json_?schema|json_?object|json mode|structured.?output|output_config|output_format|"
+    r"response[_ ]?format|json_?schema|json_?object|json mode|structured.?output|output_config|output_format|"
     r"response_?(json_?)?schema|response_?mime_?type|grammar|guided|invalid schema|tool_choice|input_schema|"
     r"(does not|doesn't|not) support(ed)?[^.]{0,30}(schema|json)",
     re.IGNORECASE,
@@ -80,9 +80,14 @@ _UNSUPPORTED = re.compile(
 )
 _OPTIONAL = ("temperature", "max_tokens", "max_completion_tokens", "reasoning_effort", "tool_choice")
 _QUOTA = re.compile(r"insufficient_quota|insufficient.?balance|billing|credit balance|exceeded your current quota")
-_POLICY = re.compile(r"content_?(filter|policy|management)|safety|moderation|responsible_?ai|prohibited", re.IGNORECASE)
+_POLICY = re.compile(
+    r"content_?(filter|policy|management)|safety (system|filter|policy|reason)|moderation|responsible_?ai|prohibited",
+    re.IGNORECASE,
+)
 _NO_MODEL = re.compile(r"model.{0,80}(not found|does not exist|not exist|unknown|no such)|model_not_found", re.I | re.S)
 _BAD_KEY = re.compile(r"api.?key (is )?(not valid|invalid|missing|expired)|invalid.{0,10}api.?key", re.IGNORECASE)
+_TOO_LARGE_FOR_RATE = re.compile(r"request too large|tokens must be reduced", re.IGNORECASE)
+_SLIPPED = re.compile(r"json_validate_failed|failed to (generate|validate) json", re.IGNORECASE)
 _COMPLETION = re.compile(r"in the completion|completion tokens|max_tokens|output tokens", re.IGNORECASE)
 _LOADING = re.compile(r"loading model|model is loading|overloaded|warming", re.IGNORECASE)
 
@@ -95,9 +100,11 @@ def judge(fault: Fault, mode: str, max_tokens: int | None) -> Judgement:
     if status is None:
         return Judgement(Verdict.AGAIN, fault.code or CONNECTION)
     if status == 429:
-        return (
-            Judgement(Verdict.REFUSED, "quota") if _QUOTA.search(words) else Judgement(Verdict.SLOWER, "rate_limited")
-        )
+        if _TOO_LARGE_FOR_RATE.search(words):
+            return Judgement(Verdict.OVERFLOW, "request_too_large")
+        # An account that is empty has no time to name; a quota of a minute or a day has.
+        empty = fault.retry_after is None and _QUOTA.search(words)
+        return Judgement(Verdict.REFUSED, "quota") if empty else Judgement(Verdict.SLOWER, "rate_limited")
     if status in (400, 413, 422, 500) and _OVERFLOW.search(words):
         if max_tokens and _COMPLETION.search(words):
             return Judgement(Verdict.PARAMETER, "output_limit", "max_tokens", lasting=False)
@@ -108,6 +115,8 @@ def judge(fault: Fault, mode: str, max_tokens: int | None) -> Judgement:
         found = _parameter(fault, words, max_tokens)
         if found is not None:
             return found
+        if mode in (JSON_SCHEMA, JSON_OBJECT) and _SLIPPED.search(words):
+            return Judgement(Verdict.MODE, "schema_missed", lasting=False)
         if mode in (JSON_SCHEMA, JSON_OBJECT) and _MODE.search(words):
             return Judgement(Verdict.MODE, "schema_mode")
     if status == 413:

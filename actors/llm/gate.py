@@ -12,7 +12,7 @@ import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from recalld.storage.errors import DeadlineExceeded, ModelRateLimited, ModelUnavailable
+from recalld.storage.errors import ModelRateLimited, ModelUnavailable
 
 FAILURES_TO_OPEN = 3
 COOL_FIRST, COOL_MOST = 5.0, 60.0
@@ -37,7 +37,7 @@ class Permits:
 
     @contextlib.asynccontextmanager
     async def one(self, operation: str, patience: float) -> AsyncIterator[None]:
-        """Hold one permit. Raises `DeadlineExceeded` when none is free for `patience` seconds."""
+        """Hold one permit. Raises `ModelUnavailable` when none is free for `patience` seconds."""
         async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(max(patience, 0.0)):
@@ -45,7 +45,10 @@ class Permits:
                         await stack.enter_async_context(self._own[operation])
                     await stack.enter_async_context(self._all)
             except TimeoutError:
-                raise DeadlineExceeded("No model call became free in time; raise llm.max_concurrent.") from None
+                raise ModelUnavailable(
+                    "As many model calls as are allowed at once are under way; what can wait is tried again by itself.",
+                    retry_after=5,
+                ) from None
             self.held += 1
             self.most_held = max(self.most_held, self.held)
             try:

@@ -33,6 +33,7 @@ def wants_no(*types: str, status: int = 400, message: str = "'response_format.ty
         (422, "[{'loc': ['body', 'response_format', 'type'], 'msg': 'unexpected value'}]"),
         (500, 'response_format type must be one of "text" or "json_object", but got: json_schema'),
         (400, "json mode is not supported for this model"),
+        (400, "This model does not support response format `json_schema`."),
         (400, "Failed to parse grammar"),
         (501, "structured output is not implemented"),
     ],
@@ -228,3 +229,10 @@ async def test_unusable_answers_in_every_mode_end_in_one_error(openai_stage: Sta
     asked = [json.loads(raw).get("response_format", {}).get("type", "text") for raw in openai_stage.raw]
     assert asked == ["json_schema", "json_object", "text", "text"]
     assert not openai_stage.client.habits.modes, "no mode is blamed when none did better"
+
+
+async def test_a_server_that_says_the_model_missed_the_schema_this_time_keeps_its_mode(openai_stage: Stage) -> None:
+    missed = Say(status=400, code="json_validate_failed", message="Failed to generate JSON. See failed_generation.")
+    openai_stage.say(GOOD, missed, GOOD, GOOD)
+    modes = [(await openai_stage.client.complete(request())).mode for _ in range(3)]
+    assert modes == [JSON_SCHEMA, JSON_OBJECT, JSON_SCHEMA]

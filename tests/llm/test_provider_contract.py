@@ -127,8 +127,9 @@ async def test_what_will_not_change_is_asked_once_and_says_why(stage: Stage, say
         Say(status=400, message="The input token count (9) exceeds the maximum number of tokens allowed (8)."),
         Say(status=400, message="the request exceeds the available context size, try increasing it"),
         Say(status=413, message="request_too_large"),
+        Say(status=429, message="Request too large for m: Limit 30000, Requested 40000. Tokens must be reduced."),
     ],
-    ids=["openai", "anthropic", "gemini", "llama", "size"],
+    ids=["openai", "anthropic", "gemini", "llama", "size", "rate"],
 )
 async def test_a_prompt_that_does_not_fit_is_told_apart_so_that_it_can_be_split(stage: Stage, say: Say) -> None:
     stage.say(*[say] * 3)
@@ -253,3 +254,31 @@ async def test_extra_body_and_headers_travel_along() -> None:
 
 def test_tool_arguments_and_calls_are_plain_data() -> None:
     assert json.dumps(ToolCall("1", "recall", {"query": "猫"}).arguments, ensure_ascii=False) == '{"query": "猫"}'
+
+
+async def test_a_quota_that_names_a_time_is_waited_for(stage: Stage) -> None:
+    said = "You exceeded your current quota, please check your plan and billing details."
+    stage.say(Say(status=429, message=said, headers={"Retry-After": "0.05"}), GOOD)
+    assert (await stage.client.complete(request())).attempts == 2
+
+
+async def test_googles_retry_delay_is_honoured() -> None:
+    stage = await on_stage("gemini")
+    assert stage.server is not None
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.3s"}
+    body = {"error": {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED", "details": [delay]}}
+    stage.say(Say(status=429, raw=json.dumps(body)), GOOD)
+    began = time.monotonic()
+    await stage.client.complete(request())
+    assert time.monotonic() - began >= 0.3
+    await off_stage(stage)
+
+
+async def test_no_log_line_holds_what_was_asked_or_the_key(http_stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    http_stage.say(GOOD, Say(status=400, message="no"))
+    await http_stage.client.complete(request("the private matter"))
+    with pytest.raises(ModelRefused):
+        await http_stage.client.complete(request("the private matter"))
+    assert "private matter" not in caplog.text and "secret-key" not in caplog.text
+    assert not [one for one in caplog.records if one.name.startswith(("openai", "httpx", "httpcore"))]

@@ -43,7 +43,9 @@ FACTS = {
 async def models(small_llm: SmallModel) -> AsyncIterator[tuple[Models, list[CallRecord]]]:
     records: list[CallRecord] = []
     choice = ModelChoice("openai", small_llm.name, "any", small_llm.url)
-    made = Models(LlmConfig(choice, limits=Limits(timeout=300, deadline=900)), chance=random.random, observe=records.append)
+    made = Models(
+        LlmConfig(choice, limits=Limits(timeout=300, deadline=900)), chance=random.random, observe=records.append
+    )
     yield made, records
     await made.close()
 

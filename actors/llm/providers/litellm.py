@@ -14,6 +14,7 @@ from recalld.actors.llm.faults import CONNECTION, TIMEOUT, Fault
 from recalld.actors.llm.modes import JSON_OBJECT, JSON_SCHEMA, TEXT
 from recalld.actors.llm.provider import Call, ModelChoice, Reply
 from recalld.actors.llm.providers.openai import read_reply, request_body, status_fault
+from recalld.actors.llm.providers.rest import quiet
 from recalld.storage.errors import ModelRefused
 
 
@@ -72,6 +73,7 @@ class LiteLlmProvider:
                         "The provider litellm needs an extra; install it with `pip install 'recalld[litellm]'`.",
                         cause="missing_package",
                     ) from None
+                quiet("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "httpcore")
                 self._library.suppress_debug_info = True
                 self._library.telemetry = False
         return self._library

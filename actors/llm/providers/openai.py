@@ -16,7 +16,7 @@ from recalld.actors.llm.base import Message, Usage
 from recalld.actors.llm.faults import CONNECTION, GARBLED, TIMEOUT, Fault, from_body
 from recalld.actors.llm.modes import JSON_SCHEMA, MODES, closed
 from recalld.actors.llm.provider import Call, ModelChoice, RawToolCall, Reply
-from recalld.actors.llm.providers.rest import decoded, is_loopback_url
+from recalld.actors.llm.providers.rest import decoded, is_loopback_url, quiet
 from recalld.storage.errors import ModelRefused
 
 OFFICIAL = "https://api.openai.com/v1"
@@ -85,6 +85,7 @@ class OpenAiProvider:
                     raise ModelRefused(
                         "The package openai is missing; install it with `pip install openai`.", cause="missing_package"
                     ) from None
+                quiet("openai", "httpx", "httpx2", "httpcore", "httpcore2")
                 plain = is_loopback_url(self.choice.base_url)
                 self._client = self._sdk.AsyncOpenAI(
                     # Servers without keys still want the header.

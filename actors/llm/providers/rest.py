@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,12 @@ def is_loopback_url(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+def quiet(*names: str) -> None:
+    """Keep libraries from logging addresses at `info` and whole prompts at `debug`."""
+    for name in names:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class Rest:
