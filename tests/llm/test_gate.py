@@ -24,10 +24,10 @@ async def test_no_more_than_the_permitted_calls_run_at_once() -> None:
     assert stage.server is not None
     stage.server.script = lambda heard: Say(text=GOOD, delay=0.05)
     await asyncio.gather(*(stage.client.complete(request()) for _ in range(12)))
-    assert stage.server.most_busy == 3
+    assert stage.permits.most_held == 3 and stage.server.most_busy <= 3
     others = [request(operation="reflect") for _ in range(16)]
     await asyncio.gather(*(stage.client.complete(one) for one in [*others, *[request()] * 12]))
-    assert stage.server.most_busy == 8
+    assert stage.permits.most_held == 8 and stage.server.most_busy <= 8
     await off_stage(stage)
 
 
