@@ -146,6 +146,12 @@ def _plausible_cjk(name: str) -> bool:
     return chinese or name in GIVEN_NAMES_JA or (len(name) in (2, 3) and name[-1] in GIVEN_NAME_ENDS_JA)
 
 
+_LABEL_ENDS_CJK = "料品種种価价金量例由目的向日時所地名物件点数度式法率場部会費額表号题題论論果因注记記录錄要求案项項标標型类類员員者"
+_TOLD_CJK = re.compile(
+    r"(?:です|ます|ました|でした|ません|ください|だよ|だね|[たるいう]よ?ね?|ない|[了吗呢吧啊呀嘛])[。！？!?]*\s*$|我|私|僕|俺|[。！？]\s*$"
+)
+
+
 def _line_turns(text: str) -> list[Turn] | None:
     if ":" not in text and "：" not in text and "<" not in text:
         return None
@@ -161,7 +167,10 @@ def _line_turns(text: str) -> list[Turn] | None:
         if "<" in match.group() or _plausible(name):
             return True
         if name[0] > "\u2e7f":
-            # Beside a voice that is surely one, every line's head is one.
+            # Beside a voice that is surely one, every line's head is one; and so is a short head before a sentence.
+            if lines == len(marks) and len(name) <= 3 and name not in LABELS and name[-1] not in _LABEL_ENDS_CJK:
+                line = text[match.end() :].split("\n", 1)[0]
+                return _TOLD_CJK.search(line) is not None
             return len(name) <= 4 and name not in LABELS and lines == len(marks) and any(map(_plausible, heads_cjk))
         # A handle in small letters or a name in a script without capitals is one when it keeps coming back.
         labels = any(word.strip(".,").casefold() in LABELS for word in name.split())
