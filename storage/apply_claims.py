@@ -100,7 +100,12 @@ class ClaimChanges:
         if self.uid_of(record.id) == record.uid:
             if record.superseded_by:
                 self.txn.delete(keys.ended_by(self.bank, record.superseded_by, record.id))
-            self.txn.delete(keys.named(self.bank, keys.UNIT_ID, record.id))
+            key = keys.named(self.bank, keys.UNIT_ID, record.id)
+            if record.former is not None and self.unit(record.former) is not None:
+                # What is read as of before has the version before it, under the same id.
+                self.txn.put(key, record.former.to_bytes(4, "little"))
+            else:
+                self.txn.delete(key)
 
     # -- mentions --------------------------------------------------------------------------------------------------
 
@@ -210,14 +215,13 @@ class ClaimChanges:
         ends: list[int] = []
         for uid in change.uids:
             record, row = self.unit(uid), self._column(uid)
-            if record is None or row.flags & LIVE or not record.stands:
+            if record is None or row.flags & LIVE or not record.stands or uid in rows:
                 continue
             self._part(record)
-            self._put_unit(
-                dataclasses.replace(
-                    record, retired_at=None, state=VALID, reason="", superseded_by="", updated_at=change.at
-                )
+            current = dataclasses.replace(
+                record, retired_at=None, state=VALID, reason="", superseded_by="", updated_at=change.at
             )
+            self._put_unit(self._put_claims(current))
             end = UNKNOWN if record.occurred_end is None else record.occurred_end
             flags = row.flags & ~SUPERSEDED_ROW | LIVE
             rows[uid] = row._replace(flags=flags, retired=NEVER, occurred_end=end).pack()

@@ -199,11 +199,16 @@ def release(applier: Applier, unit_ids: Iterable[str], now: int) -> tuple[list[s
     The ids of those that are current again, and what took the place of others now.
     """
     back: list[int] = []
-    for unit_id in unit_ids:
+    for unit_id in dict.fromkeys(unit_ids):
         for ended_id in mentions.ended_by(applier.txn, applier.bank, unit_id):
             ended = applier.current(ended_id)
             if ended is None or not ended.stands or ended.superseded_by != unit_id:
                 applier.txn.delete(keys.ended_by(applier.bank, unit_id, ended_id))
+                continue
+            again = applier.claimed(ended.claims[0]) if ended.claims else None
+            if again is not None and again.id != ended.id and again.retired_at is None:
+                # Another unit says the same, and holds: the bank needs no second.
+                supersede(applier, ended, again, AGAIN, now)
             else:
                 back.append(ended.uid)
     if not back:
