@@ -167,8 +167,8 @@ def _columns(ledger: Ledger, record: UnitRecord, row: ColumnRow) -> None:
     if live:
         ledger.live[record.network] += 1
     speaker = ledger.get(keys.number(ledger.bank, keys.SPEAKER, row.speaker)) if row.speaker else None
-    name = b"" if speaker is None else speaker
-    fits = folded(name.decode(errors="replace")) == folded(record.speaker.encode("utf-8", "replace").decode())
+    held_name = b"" if speaker is None else speaker
+    fits = folded(held_name.decode(errors="replace")) == folded(record.speaker.encode("utf-8", "replace").decode())
     ledger.found.expect(fits, "speakers", row.speaker, f"it is not the speaker of unit {record.uid}")
 
 

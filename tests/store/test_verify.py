@@ -49,7 +49,9 @@ def world(tmp_path: Path) -> Iterator[World]:
         "d1",
         [
             made.unit("Ana met Bo.", entities=["Ana", "Bo"], speaker="Ana", tags=("x",), mentioned_at=START),
-            made.unit("Bo moved to Lyon.", entities=["Bo"], mentioned_at=START + DAY, subject="Bo", attribute="lives_in"),
+            made.unit(
+                "Bo moved to Lyon.", entities=["Bo"], mentioned_at=START + DAY, subject="Bo", attribute="lives_in"
+            ),
             made.unit("Robert Chen resigned.", entities=["Robert Chen"], tags=("x", "y")),
             made.unit("It rained.", claim=bytes(16)),
         ],
@@ -141,9 +143,7 @@ def rename_edges(txn: WriteTxn, bank: int) -> None:
 
 def counters(**fields: Any) -> Callable[[WriteTxn, int], None]:
     def run(txn: WriteTxn, bank: int) -> None:
-        txn.put(
-            keys.table(bank, keys.COUNTERS), codec.encode(dataclasses.replace(read_counters(txn, bank), **fields))
-        )
+        txn.put(keys.table(bank, keys.COUNTERS), codec.encode(dataclasses.replace(read_counters(txn, bank), **fields)))
 
     return run
 
@@ -174,15 +174,12 @@ BROKEN: dict[str, tuple[str, Callable[[WriteTxn, int], None]]] = {
     "a token's count": ("token counts", count_token),
     "a posting": ("postings", lessen_posting),
     "a posting list": ("postings", drop(first(keys.POSTING))),
-    "a tag's set": (
-        "tags", drop(lambda txn, bank: keys.container(bank, keys.SET_TAG, keys.name_key("y"), 0))
-    ),
+    "a tag's set": ("tags", drop(lambda txn, bank: keys.container(bank, keys.SET_TAG, keys.name_key("y"), 0))),
     "a listed tag": ("tags", drop(lambda txn, bank: keys.named(bank, keys.TAG, "y"))),
-    "an entity's set": (
-        "entity sets", drop(lambda txn, bank: keys.container(bank, keys.SET_ENTITY, number_key(1), 0))
-    ),
+    "an entity's set": ("entity sets", drop(lambda txn, bank: keys.container(bank, keys.SET_ENTITY, number_key(1), 0))),
     "a document's set": (
-        "document sets", drop(lambda txn, bank: keys.container(bank, keys.SET_DOCUMENT, number_key(1), 0))
+        "document sets",
+        drop(lambda txn, bank: keys.container(bank, keys.SET_DOCUMENT, number_key(1), 0)),
     ),
     "a link at one end": ("edges", lessen_edges),
     "a unit's edges": ("edges", drop(lambda txn, bank: keys.number(bank, keys.EDGES, 0))),
@@ -204,7 +201,10 @@ BROKEN: dict[str, tuple[str, Callable[[WriteTxn, int], None]]] = {
     "a claim": ("claims", drop(first(keys.CLAIM))),
     "a mention": ("mentions", change(keys.UNIT, 3, UnitRecord, proof_count=5)),
     "what a unit says of somebody": ("attributes", drop(first(keys.ATTRIBUTE))),
-    "an open operation": ("operations", drop(lambda txn, bank: bytes(next(iter(txn.scan(keys.table(0, keys.OPEN_OPERATION))))[0]))),
+    "an open operation": (
+        "operations",
+        drop(lambda txn, bank: bytes(next(iter(txn.scan(keys.table(0, keys.OPEN_OPERATION))))[0])),
+    ),
     "the count of units": ("counters", counters(live=(9, 0, 0, 0))),
     "the count of documents": ("counters", counters(documents=9)),
     "the count of entities": ("counters", counters(entities=9)),
