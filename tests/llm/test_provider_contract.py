@@ -207,7 +207,7 @@ async def test_a_slow_model_is_given_up_after_its_time(stage: Stage) -> None:
     began = time.monotonic()
     with pytest.raises(ModelUnavailable, match="timeout"):
         await stage.client.complete(request(timeout=0.2))
-    assert time.monotonic() - began < 2 and stage.calls == 1 and stage.permits.held == 0
+    assert time.monotonic() - began < 4 and stage.calls == 1 and stage.permits.held == 0
 
 
 async def test_a_cancelled_call_ends_at_once_and_is_on_record(stage: Stage) -> None:
