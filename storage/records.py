@@ -216,9 +216,9 @@ class EntityRecord:
     """A resolved person, organisation, place, product or concept; `mentions` counts live units.
 
     One that is a part of another, the entity `into`, stands for a name of that one: its count is 0 and its dates are
-    unknown, because the whole has them. `parts` are those that are parts of this one. `why` says how it became a part: `alias` (a text said so), `likeness`
-    (the names are spelt alike) or `hand`. `evidence` are the units that said so, `apart` the entities it was parted
-    from by hand, with which it is never joined again by itself.
+    unknown, because the whole has them. `parts` are those that are parts of this one. `why` says how it became a part:
+    `alias` (a text said so), `likeness` (the names are spelt alike) or `hand`. `evidence` are the units that said so,
+    `apart` the entities it was parted from by hand, with which it is never joined again by itself.
     """
 
     number: int

@@ -21,7 +21,10 @@ from recalld.storage.records import EntityMention
 from recalld.storage.resolution import entities_of
 
 ENTITIES, UNITS, EACH, TOGETHER = 10_000, 2_000, 3, 10
-_SOUNDS = "ba do ka li mo na re su ti vo chen ster wick lan gard ny fro gus hol jan mir pel qui ros tam ur vin wes xan yor zel bri dru".split()
+_SOUNDS = [
+    "ba", "do", "ka", "li", "mo", "na", "re", "su", "ti", "vo", "chen", "ster", "wick", "lan", "gard", "ny", "fro",
+    "gus", "hol", "jan", "mir", "pel", "qui", "ros", "tam", "ur", "vin", "wes", "xan", "yor", "zel", "bri", "dru",
+]  # fmt: skip
 PARTS = 100
 """Entities that are spellings or aliases of others."""
 
