@@ -14,6 +14,7 @@ from recalld.actors.retain import languages
 from recalld.actors.retain import languagewords as w
 from recalld.actors.retain.lexicon import NEVER_NAMES, SENTENCE_OPENERS, word_set
 from recalld.actors.retain.lexicon_cjk import NO_PERSON, PLACES, SURNAMES
+from recalld.actors.retain.ner_zh import chinese_names
 
 PERSON, ORG, LOCATION, PRODUCT, CONCEPT = "PERSON", "ORG", "LOCATION", "PRODUCT", "CONCEPT"
 Found = tuple[int, int, str]
@@ -55,6 +56,9 @@ _HAN: Final = re.compile(r"[\u4e00-\u9fff]")
 def in_cjk(text: str) -> Iterator[Found]:
     """Names in Chinese and Japanese text (Latin names inside it are found as elsewhere)."""
     if _HAN.search(text) is None and _PLACE.search(text) is None:
+        return
+    if languages.language_of(text) == "zh" and (model := chinese_names()) is not None:
+        yield from model.names(text)
         return
     for match in _PLACE.finditer(text):
         yield match.start(), match.end(), LOCATION
