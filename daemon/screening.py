@@ -22,7 +22,7 @@ from recalld.actors.trust import pasted
 from recalld.actors.trust.redaction import OFF, REDACT, Sweep, find, map_strings
 from recalld.storage.errors import BankNotFound, Redacted
 
-IN_THREAD = 8_000
+IN_THREAD = 3_000
 """Characters from which on a search would keep the event loop waiting."""
 
 Read = Callable[..., Awaitable[Any]]

@@ -24,7 +24,7 @@ RULE = (
 )
 
 # Look-alikes of our angle brackets count too: a model reads them as the same sign.
-_FENCE_LIKE = re.compile(r"[<＜﹤‹«《]{2,}(?=\s*/?\s*quoted)|[<＜﹤‹]{2,}(?=\s*/)", re.IGNORECASE)
+_FENCE_LIKE = re.compile(r"(?<![<＜﹤‹«《])[<＜﹤‹«《]{2,}+(?=\s{0,20}(?:/|quoted))", re.IGNORECASE)
 _CONTROL = re.compile(
     r"<\|(?=[^|<>\n]{1,40}\|>)|\[(?=/?INST\])|<(?=/?s>)|<(?=/?(?:start|end)_of_turn>)|<(?=<SYS>>)|<(?=</SYS>>)",
     re.IGNORECASE,

@@ -26,7 +26,7 @@ _NAMES: Final = (
 )
 _WRAPPED: Final = re.compile(rf"(?<!`)<({_NAMES})(?:\s[^<>]{{0,400}})?>(?:(?!<\1[\s>])[\s\S])*?</\1\s*>", re.IGNORECASE)
 _FENCED: Final = re.compile(r"<<quoted ([0-9a-f]{16})[^\n>]*>>\n(?:(?!<<quoted )[\s\S])*?\n<</quoted \1>>")
-_CODE: Final = re.compile(r"^(`{3,}|~{3,})[^\n]*\n([\s\S]*?)\n\1[ \t]*$", re.MULTILINE)
+_CODE: Final = re.compile(r"^(`{3,12}|~{3,12})[^\n]*\n([\s\S]*?)\n\1[ \t]*$", re.MULTILINE)
 _TABLE_HEAD: Final = re.compile(r"^[ \t]*#[ \t]+score[ \t]+date[ \t]+(?:arms[ \t]+)?memory[ \t]*$", re.MULTILINE)
 _TABLE_ROW: Final = re.compile(r"^[ \t]*\d+[ \t]+-?\d+\.\d{3}[ \t]+(?:\d{4}-\d\d-\d\d[ \t]+)?\S")
 _TABLE_MORE: Final = re.compile(r"^(?:[ \t]{12,}\S|\.\.\. and \d+ more; see --limit)")
