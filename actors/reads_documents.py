@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from recalld.actors.filters import DocumentFilters
 from recalld.actors.reads_shape import after, cut, holds, page
 from recalld.actors.recall.filters import tag_filter
-from recalld.storage import codec, keys
+from recalld.storage import codec, keys, mentions
 from recalld.storage.columns import COLUMN_ROWS, LIVE, ColumnRow
 from recalld.storage.environment import ReadTxn
 from recalld.storage.errors import BadRequest, NotFound
@@ -78,7 +78,8 @@ def list_documents(partition: Partition, tenant: str, bank_id: str, params: dict
                     "created_at": iso(document.created_at),
                     "updated_at": iso(document.updated_at),
                     "text_length": document.text_length,
-                    "memory_unit_count": int(live[document.number]) if document.number < len(live) else 0,
+                    "memory_unit_count": (int(live[document.number]) if document.number < len(live) else 0)
+                    + mentions.count_in(snap.txn, snap.bank, document.number),
                     "retain_params": _params(document),
                     "document_metadata": dict(document.metadata) or None,
                     "tags": list(document.tags),
@@ -105,6 +106,7 @@ def get_document(partition: Partition, tenant: str, bank_id: str, params: dict[s
         document = _document(txn, number, params["document_id"])
         text = _text(txn, number, document)
         counts = _live_units(txn, number, document.number)
+        said = mentions.count_in(txn, number, document.number)
     return {
         "id": document.id,
         "bank_id": bank_id,
@@ -112,7 +114,7 @@ def get_document(partition: Partition, tenant: str, bank_id: str, params: dict[s
         "content_hash": _hash(document, text),
         "created_at": iso(document.created_at),
         "updated_at": iso(document.updated_at),
-        "memory_unit_count": sum(counts.values()),
+        "memory_unit_count": sum(counts.values()) + said,
         "nodes_by_fact_type": counts,
         "tags": list(document.tags),
         "document_metadata": dict(document.metadata) or None,

@@ -80,7 +80,7 @@ def _mask(snap: Snapshot, filters: MemoryFilters) -> Bools:
         mask &= columns.network != OBSERVATION if filters.consolidation_state == "pending" else False
     if filters.document_id is not None:
         document = snap.document_by_id(filters.document_id)
-        mask &= False if document is None else columns.document == document.number
+        mask &= False if document is None else _said_in(snap, document.number)
     if filters.entity_id is not None:
         entity = snap.entity_by_id(uuid_text(filters.entity_id, "entity_id"))
         named = np.zeros(snap.n, np.bool_)
@@ -94,6 +94,15 @@ def _mask(snap: Snapshot, filters: MemoryFilters) -> Bools:
         mask &= _within(getattr(columns, name), filters.start, filters.end)
     elif filters.time_field != "updated_at":
         raise BadRequest(f"time_field must be one of {', '.join((*TIME_COLUMNS, 'updated_at'))}.")
+    return mask
+
+
+def _said_in(snap: Snapshot, document: int) -> Bools:
+    """Units of a document, and those of other places that it mentions too."""
+    mask: Bools = snap.columns.document == document
+    if mentions.count_in(snap.txn, snap.bank, document):
+        found = (snap.uid_of(unit_id) for unit_id, _ in mentions.mentions_in(snap.chunks(document)))
+        mask[[uid for uid in found if uid is not None]] = True
     return mask
 
 

@@ -20,6 +20,7 @@ from recalld.storage.changes import (
 )
 from recalld.storage.columns import COLUMN_ROWS, LIVE, SUPERSEDED_ROW, ColumnRow
 from recalld.storage.environment import WriteTxn
+from recalld.storage.groups import number_key
 from recalld.storage.names import Names, folded
 from recalld.storage.records import NEVER, SUPERSEDED, SUPERSEDES, UNKNOWN, VALID, MentionRecord, UnitRecord
 
@@ -38,6 +39,8 @@ class ClaimChanges:
     _column: Callable[[int], ColumnRow]
     _put_unit: Callable[..., None]
     _link: Callable[..., None]
+    _join_set: Callable[[int, bytes, list[int]], None]
+    _leave_set: Callable[[int, bytes, int], bool]
     _count_links: Callable[[dict[str, int], dict[str, int]], None]
 
     # -- reads that commits need -----------------------------------------------------------------------------------
@@ -112,14 +115,20 @@ class ClaimChanges:
     def _add_mentions(self, change: MentionsAdded) -> None:
         for one in change.mentions:
             self.txn.put(keys.mention(self.bank, one.unit, one.number), codec.encode(one))
+        numbers: dict[int, list[int]] = {}
+        for one in change.mentions:
+            numbers.setdefault(one.document, []).append(one.number)
+        for document, said in numbers.items():
+            self._join_set(keys.SET_MENTION, number_key(document), said)
         self._prove(Counter(one.unit for one in change.mentions), change.at)
 
     def _remove_mentions(self, change: MentionsRemoved) -> None:
         gone: Counter[str] = Counter()
         for unit_id, number in change.mentions:
-            key = keys.mention(self.bank, unit_id, number)
-            if self.txn.get(key) is not None:
-                self.txn.delete(key)
+            held = mentions.mention(self.txn, self.bank, unit_id, number)
+            if held is not None:
+                self.txn.delete(keys.mention(self.bank, unit_id, number))
+                self._leave_set(keys.SET_MENTION, number_key(held.document), number)
                 gone[unit_id] -= 1
         self._prove(gone, change.at)
 

@@ -12,8 +12,11 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
+from pyroaring import BitMap
+
 from recalld.storage import codec, keys
 from recalld.storage.environment import ReadTxn
+from recalld.storage.groups import number_key
 from recalld.storage.names import folded
 from recalld.storage.records import ChunkRecord, EntityMention, MentionRecord, PreparedUnit, UnitRecord
 
@@ -112,6 +115,12 @@ def about(txn: ReadTxn, bank: int, subject: str, attribute: str) -> list[int]:
 def ended_by(txn: ReadTxn, bank: int, unit_id: str) -> list[str]:
     """Ids of the units that this one superseded."""
     return [bytes(value).decode() for _, value in txn.scan(keys.named(bank, keys.ENDED_BY, unit_id))]
+
+
+def count_in(txn: ReadTxn, bank: int, document: int) -> int:
+    """Mentions in a document of units that stand elsewhere."""
+    prefix = keys.containers(bank, keys.SET_MENTION, number_key(document))
+    return sum(len(BitMap.deserialize(bytes(value))) for _, value in txn.scan(prefix))
 
 
 def mentions_in(chunks: Iterable[ChunkRecord]) -> Iterator[tuple[str, int]]:

@@ -294,11 +294,16 @@ _SETS = {
     keys.SET_TAGSET: "tag sets",
     keys.SET_ENTITY: "entity sets",
     keys.SET_DOCUMENT: "document sets",
+    keys.SET_MENTION: "mention sets",
 }
 
 
 def _sets(ledger: Ledger) -> None:
     held: dict[tuple[int, bytes], BitMap] = {}
+    for _, value in ledger.txn.scan(keys.table(ledger.bank, keys.MENTION)):
+        mention = codec.decode(MentionRecord, value)
+        place = keys.SET_MENTION, number_key(mention.document)
+        ledger.sets.setdefault(place, BitMap()).add(mention.number)
     for key, value in ledger.txn.scan(keys.table(ledger.bank, keys.SET)):
         raw = bytes(key)
         name, high = (raw[5], raw[6:22]), int.from_bytes(raw[22:24], "big")

@@ -197,3 +197,12 @@ async def test_clearing_a_network_takes_the_mentions_too(bank: Bank, service: Me
     assert await proofs(bank) == {}
     assert (await bank.retain({"content": BEES, "document_id": "a", "timestamp": WHEN}))[0]["chunks_unchanged"] == 0
     assert await proofs(bank) == {BEES: 1}
+
+
+async def test_a_document_counts_and_lists_what_it_mentions(bank: Bank, service: MemoryService) -> None:
+    for name in ("a", "b"):
+        await bank.retain({"content": BEES, "document_id": name, "timestamp": WHEN})
+    assert (await bank.document("b"))["memory_unit_count"] == 1
+    assert list(await units(bank, document_id="b")) == list(await units(bank, document_id="a")) == [BEES]
+    await service.delete_document("default", "b", "b")
+    assert (await bank.document("a"))["memory_unit_count"] == 1

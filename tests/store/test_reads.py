@@ -165,6 +165,9 @@ def test_a_listed_memory_has_every_field_of_the_contract(world: World) -> None:
         "invalidated_at": None,
         "edited_at": None,
         "updated_at": row["updated_at"],
+        "superseded_by": None,
+        "trust": "normal",
+        "risks": [],
         "source_memory_ids": [],
     }
 
