@@ -19,8 +19,9 @@ Match = re.Match[str]
 
 _REACH: Final = 60  # characters looked at before an expression
 _PREFIX: Final = re.compile(
-    r"\b(?P<word>every|each|since|starting(?: from| in| on)?|prior to|before|until|till|after|between"
-    r"|from)\s+(?:about\s+|around\s+)?(?:the\s+)?$"
+    r"\b(?P<word>every(?= (?:other|second|third|last|first) )|every|each|since|starting(?: from| in| on)?"
+    r"|prior to|before|until|till|after|between"
+    r"|from)\s+(?:about\s+|around\s+)?(?:the\s+)?(?:(?<=every )(?:other|second|third|last|first)\s+)?$"
 )
 _JOIN: Final = re.compile(
     r"^\s*,?\s*(?P<word>and|or|to|until|till|through|thru|up to|vs\.?|versus|-|–|—)\s*(?:the\s+)?$"
@@ -35,10 +36,12 @@ _NAMED_UNIT: Final = re.compile(rf"(?:the\s+)?(?:weekend|{WEEKDAY}|week|month|ye
 # "the following week" in a tale, "a fiscal year", "feels like yesterday": no calendar tells.
 _OF_A_TALE: Final = re.compile(r"the\s+(?:following|next|previous)\s")
 _FISCAL: Final = re.compile(
-    r"\b(?:fiscal|financial|academic|school|tax|light|(?:like|as if|seems)(?: it (?:was|were))?(?: just| only)?)\s*$"
+    r"\b(?:fiscal|financial|academic|school|tax|light|(?:like|as if|seems)(?: it (?:was|were))?(?: just| only)?"
+    r"|black|good|ash|cyber|casual|holy|palm|shrove|maundy|bloody|fat|giving)\s*$"
 )
 # "our Monday standup", "a Friday afternoon": a habit or any such day.
 _DETERMINED: Final = re.compile(r"\b(?:our|my|your|his|her|their|its|an?|any|some|most|weekly|usual|regular)\s+$")
+_DATED_FROM: Final = re.compile(r"\b(?:of|from|dated)\s+(?:the\s+)?$")
 _MEANT_FOR: Final = re.compile(
     r"\b(?:order|book|reserv|plan|schedul|set|fix|move|postpone|delay|push|invit|announc|promis|agre|arrang"
     r"|due|slat|pencil|ask"
@@ -86,6 +89,8 @@ def find(text: str, anchor: Anchor) -> Iterator[Expression]:
         before = _PREFIX.search(lead)
         word = before["word"] if before else ""
         inside = text[one.start : one.end].lower()
+        if anchor.lean > 0 and one.redo and one.low > anchor.now and _DATED_FROM.search(lead):
+            one = _nearest(one, anchor)
         if anchor.lean <= 0 and one.low < anchor.today and _MEANT_FOR.search(lead):
             one = _ahead(text, one, anchor)
         if _FISCAL.search(lead) or (anchor.lean < 0 and _OF_A_TALE.match(inside)):
@@ -141,6 +146,12 @@ def _ahead(text: str, one: Found, anchor: Anchor) -> Found:
     """The same words read as to come: what was ordered or booked for a day lies before us."""
     later = atoms(text, replace(anchor, lean=1))
     return next((other for other in later if other.start == one.start and other.end == one.end), one)
+
+
+def _nearest(one: Found, anchor: Anchor) -> Found:
+    """A date without year read as the one nearest to now: "the invoice from 3 March is open" is no promise."""
+    before = _back(one)
+    return before if anchor.now - before.low < one.low - anchor.now else one
 
 
 def _back(one: Found) -> Found:

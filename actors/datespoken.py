@@ -81,6 +81,17 @@ def _halves_ago(m: Match, a: Anchor) -> Range | None:
     return r.ago("hour", a.now, 1) if (m["u"] or "").lower() == "hour" else r.day_range(a.now - back)
 
 
+@rule(rf"\b(?P<n>{NUMBER})\s+(?P<u>week|month|year)s?\s+ago\s+(?P<d>today|yesterday|tomorrow)\b")
+def _ago_today(m: Match, a: Anchor) -> Range:
+    day = a.today + {"yesterday": -1, "today": 0, "tomorrow": 1}[m["d"].lower()] * DAY
+    return r.day_range(r.shift(m["u"].lower(), day, -number_of(m["n"])[0]))
+
+
+@rule(rf"\b(?:the\s+)?(?P<d>{ANY_WEEKDAY}) before last\b")
+def _weekday_before_last(m: Match, a: Anchor) -> Range:
+    return r.day_range(r.relative_weekday(a, WEEKDAY_NUMBERS[m["d"].lower()], -1)[0] - 7 * DAY)
+
+
 @rule(r"\b(?:the\s+)?night before last\b")
 def _night_before_last(m: Match, a: Anchor) -> Range:
     low = a.today - 2 * DAY + timedelta(hours=18)

@@ -17,7 +17,6 @@ from recalld.actors.datewords import (
     MONTH,
     NUMBER,
     SEASON,
-    WEEKDAY,
 )
 from recalld.actors.retain.datespans import Shape, part_of_day, parts, season_of, shape_of
 from recalld.actors.retain.times import EventTime
@@ -64,7 +63,9 @@ _EARLIER: Final = re.compile(
     r"|today)",
     re.I,
 )
-_DURATION: Final = re.compile(rf"for\s+(?:.*\s)?(?:{NUMBER})\s+(?P<u>day|week|month|year|decade)s?", re.IGNORECASE)
+_DURATION: Final = re.compile(
+    rf"for\s+(?:.*\s)?(?:{NUMBER})\s+(?P<u>day|week|month|year|decade)s?(?: now)?", re.IGNORECASE
+)
 _OWN_PREPOSITION: Final = re.compile(r"(?:in|over|during|within|for|throughout)\s", re.IGNORECASE)
 _VAGUE: Final = re.compile(r"\b(?:ago|back|earlier|from now|time)$", re.IGNORECASE)
 _WEEKDAY_WORD: Final = re.compile(rf"\b{ANY_WEEKDAY}\b", re.IGNORECASE)
@@ -114,15 +115,15 @@ def write(one: EventTime, text: str, joined: bool = False) -> Written | None:
     dot = "." if words.endswith(".") and _STOP_BEHIND.match(behind) else ""
     simple = _with_year(words.removesuffix("."), shape) or _inner(words, shape)
     if simple is not None:
-        return start, end, _capitalised(simple, words) + dot
+        return start, end, _capitalised(simple, words, before) + dot
     noun, bare, preposition = _forms(words, shape)
     if not noun:
         return None
     if _CONTRACTED_IS.match(behind):
-        return start, end + 2, _capitalised(noun + " is", words)
+        return start, end + 2, _capitalised(noun + " is", words, before)
     if possessive := _POSSESSIVE.match(behind):
         article = "" if _DETERMINER.search(before) else "the "
-        return start, end + possessive.end(), _capitalised(article + bare, words)
+        return start, end + possessive.end(), _capitalised(article + bare, words, before)
     own = _OWN_PREPOSITION.match(words) is not None
     if not own and (_BARE_AFTER.search(before) or (_DETERMINER.search(before) and _NOUN_BEHIND.match(behind))):
         put = bare
@@ -132,7 +133,7 @@ def write(one: EventTime, text: str, joined: bool = False) -> Written | None:
         put = noun
     else:
         put = f"{preposition} {noun}" if preposition else _standing(words, shape, bare)
-    return start, end, _capitalised(put, words)
+    return start, end, _capitalised(put, words, before)
 
 
 _STOP_BEHIND: Final = re.compile(r"\s*$|\s+[^a-z\d]|\n")
@@ -293,11 +294,15 @@ def _standing(words: str, shape: Shape, bare: str) -> str:
     return f"between {first} and {rest}" if _VAGUE.search(words) else f"from {first} to {rest}"
 
 
-def _capitalised(put: str, words: str) -> str:
+def _capitalised(put: str, words: str, before: str) -> str:
     """A capital where the words had one at the start of their sentence and the new words do not."""
-    if words[:1].isupper() and put[:1].islower() and not re.match(rf"(?:{WEEKDAY}|{MONTH})\b", words, re.IGNORECASE):
+    named = re.match(rf"(?:{ANY_WEEKDAY}|{MONTH})\b", words, re.IGNORECASE) is not None
+    if words[:1].isupper() and put[:1].islower() and (not named or _SENTENCE_START.search(before)):
         return put[0].upper() + put[1:]
     return put
+
+
+_SENTENCE_START: Final = re.compile(r"(?:^|[.!?…:\n]\s*)$")
 
 
 def now_text(now: datetime) -> str:

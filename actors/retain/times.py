@@ -24,11 +24,12 @@ _FUTURE: Final = re.compile(
     r"|can't wait|hope to"
     r"|due|deadline|book(?:ed|ing)|(?:am|is|are|'m|'re|’m|’re) \w+ing|(?:i|we|they|he|she|you)['’]ll"
     r"|need to|have to|must"
-    r"|should|remind|let's|tomorrow|next)\b",
+    r"|should|remind|let's|tomorrow|next|see you|talk to you|catch you|let me know|meet me|got a)\b",
     re.IGNORECASE,
 )
 _PAST: Final = re.compile(
-    r"\b(?:was|were|wasn't|weren't|did|didn't|had|went|got|took|made|saw|met|gave|came|ran|bought"
+    r"\b(?:was|were|wasn't|weren't|did|didn't|had|went|(?<!have )(?<!ve )(?<!has )got|took|made|saw|met|gave"
+    r"|came|ran|bought"
     r"|began|had|told|said|felt"
     r"|found|lost|won|left|spent|sent|read|wrote|ate|drove|flew|rode|held|heard|taught|thought|brought"
     r"|caught|built|chose"

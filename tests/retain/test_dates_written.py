@@ -61,6 +61,12 @@ ENGLISH = {
     "You must finish by next Tuesday.": "You must finish by Tuesday 19 May 2026.",
     "It closes before June.": "It closes before June 2026.",
     "The report for last month is done.": "The report for April 2026 is done.",
+    "The invoice from 3 March is open.": "The invoice from 3 March 2026 is open.",
+    "I booked a table for Friday.": "I booked a table for Friday 15 May 2026.",
+    "Wednesday's rehearsal is off.": "The Wednesday 13 May 2026 rehearsal is off.",
+    "Three months ago today we opened.": "On 13 February 2026 we opened.",
+    "The concert was the Saturday before last.": "The concert was on Saturday 2 May 2026.",
+    "See you Monday!": "See you on Monday 18 May 2026!",
 }
 CHINESE = {
     "上周的稿子": "2026年5月4日至10日的稿子",
@@ -162,6 +168,8 @@ def test_questions_and_suppositions_neither_change_nor_date(text: str) -> None:
         "The Friday before my birthday was fun.",
         "The following week he left.",
         "I swim every Friday.",
+        "Every other Friday we meet.",
+        "I ordered it on Black Friday.",
         "Our Monday standup moved.",
         "We do what we may do, me too.",
         "It runs on port 9077.",
