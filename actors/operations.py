@@ -38,6 +38,8 @@ from recalld.storage.records import (
 Bank = tuple[str, str]
 Requeue = Callable[[OperationRecord], None]
 PARENT_KINDS = ("batch_retain",)
+MOST_A_BANK = 8
+"""Operations of one bank in hands at once: while a slow model keeps one bank's, those of others find a free hand."""
 
 
 @dataclass(slots=True)
@@ -108,6 +110,8 @@ class OperationQueue:
         taken: list[tuple[Bank, str]] = []
         while self._turns and len(taken) < limit:
             bank, _ = self._turns.popitem(last=False)
+            if self._in_hands(bank) >= MOST_A_BANK:
+                continue  # its next turn comes when one of them ends
             found = self._next(bank)
             if found is not None:
                 taken.append((bank, found))
@@ -126,6 +130,9 @@ class OperationQueue:
                 return operation_id
             waited_for |= operation.documents
         return None
+
+    def _in_hands(self, bank: Bank) -> int:
+        return sum(not one.ready and one.due is None for one in self._banks.get(bank, {}).values())
 
     def next_due(self) -> int | None:
         return self._later[0][0] if self._later else None

@@ -110,7 +110,6 @@ def _row(call: LedgerCall, bank_id: str) -> dict[str, Any]:
         "error": call.error or (None if call.outcome == OK else call.outcome),
         "llm_info": {
             "outcome": call.outcome,
-            "finish_reason": call.finish or None,
             "counted_input_tokens": call.counted_input,
             "counted_output_tokens": call.counted_output,
             "cost": money(call.cost),

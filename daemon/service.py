@@ -110,6 +110,7 @@ class MemoryService(CurationService, EntityService, ModelAnswers):
         return {
             **bank_settings.resolve(self.settings, {}),
             "retain_max_completion_tokens": self.settings.retain_max_completion_tokens,
+            "audit_log_retention_days": self.settings.audit_log_retention_days,
         }
 
     # -- retain and recall -----------------------------------------------------------------------------------------
@@ -559,7 +560,7 @@ class MemoryService(CurationService, EntityService, ModelAnswers):
                 "warning": self._embedder.warning,
             },
             "ranking": "late interaction over semantic, keyword, graph and temporal arms; no cross-encoder",
-            "model": {"provider": extraction_by(settings), "check": "none needed"},
+            "model": self.model_status(),
             "ledger": await self.ledger_status(),
             "durability": settings.durability,
             "url": self.url,

@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recalld.actors import messages
+from recalld.actors.llm.base import RETAIN
+from recalld.actors.llm.models import filled
+from recalld.actors.retain.extraction import MODEL
 from recalld.actors.spending import Price, consolidation_estimate, money, reflect_estimate
 from recalld.daemon.dispatch import REPROCESS, Dispatcher, extraction_by, pack_payload
+from recalld.daemon.settings_llm import llm_config
 from recalld.storage import codec
 from recalld.storage.errors import BankNotFound, Conflict, NotFound, RecalldError
 from recalld.storage.ledger import DayTotals, day_of, lasting_gap
@@ -176,6 +180,14 @@ class ModelAnswers:
                 for name, kind in PREVIEWED
             ],
         }
+
+    def model_status(self) -> Answer:
+        """Who turns texts into facts."""
+        by, settings = extraction_by(self.settings), self.settings
+        if by != MODEL:
+            return {"provider": by, "check": "none needed"}
+        choice = filled(llm_config(settings).of(RETAIN))
+        return {"provider": choice.provider, "model": choice.model, "check": "recalld doctor --llm"}
 
     async def ledger_status(self) -> Answer:
         """What the daemon spent on models today, its caps, and how the last week's bills compare with our own count."""

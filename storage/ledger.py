@@ -39,7 +39,6 @@ class LedgerCall:
     counted_input: int = 0
     counted_output: int = 0
     cost: int | None = None
-    finish: str = ""
 
     @property
     def tokens(self) -> int:
