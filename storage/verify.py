@@ -196,7 +196,7 @@ def _expect_rows(ledger: Ledger, record: UnitRecord) -> None:
         for claim in record.claims:
             owner = ledger.get(keys.raw(bank, keys.CLAIM, claim))
             ledger.found.expect(owner == record.id.encode(), "claims", claim.hex(), f"it does not lead to unit {uid}")
-    if record.attribute:
+    if record.attribute and record.subject:
         key = keys.about(bank, folded(record.subject), record.attribute, uid)
         ledger.found.expect(
             ledger.get(key) is not None,
