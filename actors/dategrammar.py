@@ -73,9 +73,11 @@ def _iso_month(m: Match, a: Anchor) -> Range:
 
 @rule(r"\b(?P<a>\d{1,2})(?P<sep>[/.])(?P<b>\d{1,2})(?P=sep)(?P<y>[12]\d{3})\b")
 def _numeric(m: Match, a: Anchor) -> Range:
-    # Slashes are month first, as in American English, unless that cannot be; dots are day first, as everywhere else.
+    # Slashes are month first in English, unless that cannot be; dots are day first, as slashes are everywhere else.
     first, second = int(m["a"]), int(m["b"])
-    month, day = (first, second) if m["sep"] == "/" and first <= 12 else (second, first)
+    month, day = (first, second) if m["sep"] == "/" and first <= 12 and not a.day_first else (second, first)
+    if month > 12:
+        month, day = day, month
     return r.day_range(r.date(int(m["y"]), month, day))
 
 

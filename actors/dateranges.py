@@ -22,10 +22,14 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The moment words are read from, as wall time, and which way an open word leans: -1 past, +1 future, 0 neither."""
+    """The moment words are read from, as wall time, and which way an open word leans: -1 past, +1 future, 0 neither.
+
+    `day_first`: how 3/4/2026 is read where both readings are dates.
+    """
 
     now: datetime
     lean: int = 0
+    day_first: bool = False
 
     @classmethod
     def at(cls, instant: int, utc_offset_minutes: int = 0, lean: int = 0) -> Anchor:

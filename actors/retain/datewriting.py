@@ -97,7 +97,7 @@ _VERB_BEHIND: Final = re.compile(
 )
 _POSSESSIVE: Final = re.compile(r"^(?:['’]s|['’](?=\s))(?=\s+[^\W\d_])", re.IGNORECASE)
 _CONTRACTED_IS: Final = re.compile(
-    r"^['’]s\s+(?:the|a|an|my|our|your|his|her|their|not|going|been|gonna|when|also)\b", re.IGNORECASE
+    r"^['’]s\s+(?:the|a|an|my|our|your|his|her|their|not|going|been|got|gonna|when|also)\b", re.IGNORECASE
 )
 _FIGURATIVE: Final = re.compile(r"^['’]s\s+(?:world|society|market|youth|age|standards)\b", re.IGNORECASE)
 
@@ -120,7 +120,8 @@ def write(one: EventTime, text: str, joined: bool = False) -> Written | None:
     if not noun:
         return None
     if _CONTRACTED_IS.match(behind):
-        return start, end + 2, _capitalised(noun + " is", words, before)
+        verb = " has" if behind[2:].lstrip().lower().startswith(("been", "got")) else " is"
+        return start, end + 2, _capitalised(noun + verb, words, before)
     if possessive := _POSSESSIVE.match(behind):
         article = "" if _DETERMINER.search(before) else "the "
         return start, end + possessive.end(), _capitalised(article + bare, words, before)
@@ -223,6 +224,8 @@ def _inner(words: str, shape: Shape) -> str | None:
         return f"{match['e']} {whole[unit]}"
     if match := _DURATION.fullmatch(words):
         unit = match["u"].lower()
+        if unit in ("day", "week"):
+            return words  # a short while says enough
         since = {"month": month_text(shape.first), "year": str(shape.first.year), "decade": str(shape.first.year)}
         return f"{words} (since {since.get(unit, day_text(shape.first))})"
     return None

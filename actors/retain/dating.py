@@ -36,10 +36,11 @@ class Dated:
 
 
 _NOW: Final = re.compile(r"\b(?:(?:just|right) )?now(?=\s*(?:[.!,;]|$))", re.IGNORECASE)
-_NOT_NOW: Final = re.compile(
-    r"\b(?:by|until|till|since|from|up to|even|for|and then|every|but|so|are|is|am|['’](?:m|re|s)|live|lives"
-    r"|have|has|be)"
-    r"\s+(?:\w+\s+)?$",
+_CLAUSE: Final = re.compile(r"[,;:—–]|\s(?:and|but|so|because|that|when|while|-)\s", re.IGNORECASE)
+_STILL_SO: Final = re.compile(
+    r"\b(?:by|until|till|since|from|up to|for|every|am|is|are|do|does|be|been|have|has|feels?|likes?|lives?"
+    r"|loves?|needs?|wants?|thinks?"
+    r"|knows?|looks?|seems?)\b|['’](?:m|re|s|ve)\b",
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(r"\[(?:shares|shared|sent|sends|image|photo|picture|attach)[^\[\]\n]*\]", re.IGNORECASE)
@@ -112,7 +113,10 @@ def _with_now(text: str, anchor: int, utc_offset_minutes: int, write: bool) -> D
     for span in sentence_spans(text):
         sentence = text[span[0] : span[1]]
         match = _NOW.search(sentence)
-        if match is None or lean_of(sentence) >= 0 or _NOT_NOW.search(sentence[: match.start()]):
+        if match is None:
+            continue
+        clause = _CLAUSE.split(sentence[: match.start()])[-1]
+        if lean_of(clause) >= 0 or _STILL_SO.search(clause):
             continue
         if not _states(sentence):
             continue

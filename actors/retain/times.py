@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -13,11 +13,13 @@ from recalld.actors import datelexicon, datelibrary, datephrases
 from recalld.actors import dateranges as r
 from recalld.actors.datephrases import Expression
 from recalld.actors.dateranges import Anchor
+from recalld.actors.retain import languages
 
 MAX_TEXT: Final = 20_000  # characters looked at
 MAX_LIBRARY: Final = 500  # characters of one sentence the library is asked about; it is slow
 
 _log: Final = logging.getLogger(__name__)
+_SLASHES: Final = re.compile(r"\d/\d{1,2}/\d{4}")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 _FUTURE: Final = re.compile(
     r"\b(?:will|won't|going to|gonna|shall|plan(?:s|ning)?|planned|scheduled|upcoming|looking forward"
@@ -135,6 +137,8 @@ def _read(piece: str, instant: int, offset: int, failed: list[str] | None) -> li
         return []
     try:
         anchor = Anchor.at(instant, offset, lean_of(piece, other and (not english or not piece.isascii())))
+        if _SLASHES.search(piece) and languages.language_of(piece) != "en":
+            anchor = replace(anchor, day_first=True)
     except OverflowError:
         return []
     found = list(datephrases.find(piece, anchor)) if english else []
