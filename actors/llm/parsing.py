@@ -20,6 +20,8 @@ DEEPEST = 48
 """Levels of nesting that are read; an answer any deeper is nobody's schema."""
 
 _MOST_STARTS = 256
+_STEPS_A_CHARACTER = 4
+_LEAST_STEPS = 20_000
 _OPENERS = re.compile(r"[{\[]")
 _SPACE = re.compile(r"[\s\ufeff\u200b]*")
 _BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -53,6 +55,18 @@ class Found:
 
 class _Broken(Exception):
     """What stands here is not JSON, nor anything like it."""
+
+
+class _Steps:
+    """How much mending one text is worth: a heap of openers must not be read again from each of them to the end."""
+
+    def __init__(self, text: str) -> None:
+        self.left = _LEAST_STEPS + _STEPS_A_CHARACTER * len(text)
+
+    def take(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _Broken
 
 
 def without_reasoning(text: str) -> str:
@@ -135,13 +149,13 @@ def _quoted(text: str) -> str | None:
 
 
 def _scan(text: str) -> Iterator[Found]:
-    position = 0
+    position, steps = 0, _Steps(text)
     for _ in range(_MOST_STARTS):
         opener = _OPENERS.search(text, position)
         if opener is None:
             return
         start = opener.start()
-        found = _strict(text, start) or _tolerant(text, start)
+        found = _strict(text, start) or _tolerant(text, start, steps)
         if found is None:
             position = start + 1
             continue
@@ -184,8 +198,8 @@ def _depth(value: Any) -> int:
     return deepest
 
 
-def _tolerant(text: str, start: int) -> Found | None:
-    reader = _Reader(text, start)
+def _tolerant(text: str, start: int, steps: _Steps) -> Found | None:
+    reader = _Reader(text, start, steps)
     try:
         value = reader.container(inside=False)
     except _Broken:
@@ -220,8 +234,8 @@ class _Reader:
     `inside` says that an array is somewhere above: what is cut off there is an item, and is dropped whole.
     """
 
-    def __init__(self, text: str, position: int) -> None:
-        self.text, self.position = text, position
+    def __init__(self, text: str, position: int, steps: _Steps) -> None:
+        self.text, self.position, self._steps = text, position, steps
         self.repairs: list[str] = []
         self.cut = self.lost = False
         self._open: list[str] = []
@@ -249,6 +263,7 @@ class _Reader:
     def _array(self) -> list[Any]:
         items: list[Any] = []
         while not self._closed("]", "}"):
+            self._steps.take()
             if self.cut:
                 self.lost = True
                 return items
@@ -265,6 +280,7 @@ class _Reader:
     def _object(self, inside: bool) -> dict[str, Any]:
         table: dict[str, Any] = {}
         while not self._closed("}", "]"):
+            self._steps.take()
             if self.cut:
                 self.repairs.append("bracket")
                 return table
@@ -351,6 +367,7 @@ class _Reader:
         text, position, parts = self.text, self.position + 1, []
         special = re.compile(f"[\\\\{closer}]")
         while True:
+            self._steps.take()
             hit = special.search(text, position)
             if hit is None:
                 self.position = len(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 import pytest
@@ -165,3 +166,13 @@ def test_no_heap_of_brackets_and_quotes_breaks_the_reader(text: str) -> None:
 def test_cleaning_leaves_nothing_that_cannot_be_stored() -> None:
     dirty = {"a\ud800": [math.nan, math.inf, 1.5, "x\udfff"], "b": None}
     assert clean(dirty) == {"a\ufffd": [None, None, 1.5, "x\ufffd"], "b": None}
+
+
+@pytest.mark.parametrize(
+    "part", ['["', "{'", '{"a" ', '{"a": "', '[{"a":', "{", "[1,", "</think> a", '"a", ', '{"a":[', "\\"], ids=repr
+)
+def test_a_heap_of_anything_is_read_in_a_moment(part: str) -> None:
+    text = part * (100_000 // len(part))
+    began = time.perf_counter()
+    candidates(without_reasoning("<think>" + text) + text)
+    assert time.perf_counter() - began < 8

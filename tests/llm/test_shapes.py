@@ -144,6 +144,30 @@ def test_whatever_is_accepted_obeys_the_schema(value: Any) -> None:
         assert all(isinstance(entity["name"], str) for entity in one.get("entities", []))
 
 
+WORDS = ["Ana", "Bo", "tea", "likes", "not", "never", "it's", '"so"', "[x]", "{y}", "a,b", "c:d"]
+said = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+spoilt = st.lists(st.tuples(st.integers(0, 10_000), st.sampled_from([*"{}[]\",:'", "", "CUT"])), max_size=3)
+
+
+@given(st.lists(said, min_size=1, max_size=4), spoilt, st.booleans(), st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_mending_invents_no_text(
+    texts_said: list[str], spoils: list[tuple[int, str]], unescaped: bool, single: bool
+) -> None:
+    """Whatever is broken in an answer: a text that is kept stands in it just so."""
+    text = json.dumps({"facts": [{"text": one, "kind": "world"} for one in texts_said]})
+    text = text.replace('\\"', '"') if unescaped else text
+    text = text.replace('"', "'") if single else text
+    for place, what in spoils:
+        place %= max(1, len(text))
+        text = text[:place] if what == "CUT" else text[:place] + what + text[place + (what == "") :]
+    try:
+        read = read_answer(text, FACTS)
+    except Misfit:
+        return
+    assert all(one["text"].replace("\\", "") in text.replace("\\", "") for one in read.value["facts"])
+
+
 def test_strict_schemas_are_closed_and_ask_for_everything() -> None:
     item = closed(FACTS)["properties"]["facts"]["items"]
     assert item["additionalProperties"] is False and set(item["required"]) == set(item["properties"])
