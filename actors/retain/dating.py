@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
 from recalld.actors.dateranges import Anchor
@@ -47,8 +48,13 @@ _ASIDE: Final = re.compile(r"\[(?:shares|shared|sent|sends|image|photo|picture|a
 _JUST_BEFORE: Final = re.compile(r"\s*(?:,|and|or|to|-|–)?\s*")
 
 
-def dated(text: str, anchor: int, utc_offset_minutes: int = 0, *, write: bool = True) -> Dated:
-    """Read the dates of `text` from `anchor` (µs) in the zone of the offset, and write them out unless told not to."""
+def dated(text: str, anchor: int | None, utc_offset_minutes: int = 0, *, write: bool = True) -> Dated:
+    """Read the dates of `text` from `anchor` (µs) in the zone of the offset, and write them out unless told not to.
+
+    Without an anchor (the item is undated) only dates that name their year are read, and nothing is written.
+    """
+    if anchor is None:
+        return _absolute(dated(text, _NOWHERE, utc_offset_minutes, write=False), text)
     failed: list[str] = []
     found = mentions(text, anchor, utc_offset_minutes, failed)
     if not found:
@@ -65,7 +71,21 @@ def dated(text: str, anchor: int, utc_offset_minutes: int = 0, *, write: bool = 
     return Dated(put, first.start, first.end, first.words, times, bool(failed))
 
 
-def read_dates(text: str, anchor: int, utc_offset_minutes: int, *, write: bool = True) -> tuple[Dated, bool]:
+_NOWHERE: Final = 2_524_608_000_000_000  # 2050: no year a text may name as past lies behind it
+_YEAR: Final = re.compile(r"[12]\d{3}")
+
+
+def _absolute(read: Dated, text: str) -> Dated:
+    times = tuple(one for one in read.times if _YEAR.search(one.words))
+    if not times:
+        return Dated(text, failed=read.failed)
+    first = times[0]
+    # `since 2016` runs to a present nobody knows.
+    end = first.end if first.border == "" else first.start + (first.high - first.low) // timedelta(microseconds=1) - 1
+    return Dated(text, first.start, end, first.words, times, read.failed)
+
+
+def read_dates(text: str, anchor: int | None, utc_offset_minutes: int, *, write: bool = True) -> tuple[Dated, bool]:
     """`dated`, and whether reading failed: that costs the dates and is logged; it never costs the fact."""
     try:
         read = dated(text, anchor, utc_offset_minutes, write=write)

@@ -60,7 +60,8 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionInput:
-    """A chunk and what is known about it. `mentioned_at` (microseconds, UTC) anchors relative dates."""
+    """A chunk and what is known about it. `mentioned_at` (microseconds, UTC) anchors relative dates, unless the item is
+    `undated`."""
 
     text: str
     context: str = ""
@@ -69,6 +70,12 @@ class ExtractionInput:
     utc_offset_minutes: int = 0
     mode: str = "concise"
     extra_entities: tuple[EntityMention, ...] = ()
+    undated: bool = False
+
+    @property
+    def anchor(self) -> int | None:
+        """What relative dates are read from; None when nothing is."""
+        return None if self.undated else self.mentioned_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +103,10 @@ class Extractor(Protocol):
 
 
 class ChunksExtractor:
-    """Mode `chunks`: the fact is the chunk; only entities the caller gave."""
+    """Mode `chunks`: the fact is the chunk; only entities the caller gave; its dates in the fields alone."""
 
     def read(self, chunk: ExtractionInput) -> Reading:
+        from recalld.actors.retain.dating import read_dates
         from recalld.actors.retain.entities import deduplicated
         from recalld.actors.retain.stance import is_question, trust_of
         from recalld.actors.retain.turns import single_speaker
@@ -106,14 +114,18 @@ class ChunksExtractor:
         text = clean_text(chunk.text)
         if not text.strip():
             return Reading((), (Dropped(chunk.text, "empty"),))
+        when, failed = read_dates(text, chunk.anchor, chunk.utc_offset_minutes, write=False)
         fact = Fact(
             text=text,
             speaker=single_speaker(text) or chunk.speaker_hint,
             entities=deduplicated(chunk.extra_entities),
+            occurred_start=when.start,
+            occurred_end=when.end,
+            date_text=when.date_text,
             question=is_question(text),
             trust=trust_of(text),
         )
-        return Reading((fact,))
+        return Reading((fact,), (), int(failed))
 
 
 @cache

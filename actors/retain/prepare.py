@@ -271,6 +271,7 @@ def input_of(item: RetainItem, text: str, mode: str, now: int) -> ExtractionInpu
         utc_offset_minutes=item.utc_offset_minutes,
         mode=mode,
         extra_entities=tuple(EntityMention(entity.name, entity.kind, exact) for entity in item.entities),
+        undated=item.undated,
     )
 
 

@@ -176,6 +176,19 @@ async def test_verbatim_text_stays_and_only_its_fields_carry_the_range(bank: Ban
     assert (memory["occurred_start"][:10], memory["occurred_end"][:10]) == ("2026-05-04", "2026-05-10")
 
 
+async def test_an_undated_item_takes_no_day_from_the_server(bank: Bank) -> None:
+    relative = await only(bank, "Last week the pump failed.", timestamp="unset")
+    assert relative["text"] == "Last week the pump failed." and relative["occurred_start"] is None
+    absolute = await only(bank, "The valve failed on 3 May 2024.", timestamp="unset")
+    assert absolute["occurred_start"].startswith("2024-05-03") and absolute["mentioned_at"] is None
+
+
+async def test_a_chunk_kept_whole_carries_its_range_in_the_fields(bank: Bank) -> None:
+    await bank.service.patch_config("default", bank.id, {"retain_extraction_mode": "chunks"})
+    memory = await only(bank, "Last week the pump failed.", timestamp="2026-05-13")
+    assert memory["text"] == "Last week the pump failed." and memory["occurred_start"][:10] == "2026-05-04"
+
+
 async def test_the_chunk_keeps_the_words_that_were_said(bank: Bank) -> None:
     await bank.retain({"content": "Last week the pump failed.", "timestamp": "2026-05-13", "document_id": "d"})
     assert (await bank.document("d"))["original_text"] == "Last week the pump failed."
