@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import structlog
 
 from recalld.actors import banks, curation, entities_by_hand, messages, operations, reads, reads_ledger
+from recalld.actors.auditing import audited
 from recalld.actors.bank_threads import PLAN, READ, RECALL, BankThreads
 from recalld.actors.curation_messages import CommitCuration, EditPlan, PlanEdit
 from recalld.actors.entity_messages import ChangeEntities
@@ -132,7 +133,7 @@ class Shard:
                 return await self._write(
                     message.tenant,
                     message.bank_id,
-                    partial(banks.put_bank, request=message),
+                    self._audited("update_bank", partial(banks.put_bank, request=message)),
                     request_id=message.request_id,
                     create=message.create,
                 )
@@ -150,7 +151,7 @@ class Shard:
                 return await self._write(
                     message.tenant,
                     message.bank_id,
-                    partial(curation.commit_curation, request=message, similar=similar),
+                    self._audited("update_memory", partial(curation.commit_curation, request=message, similar=similar)),
                     request_id=message.request_id,
                 )
             case messages.DeleteBank():
@@ -160,7 +161,7 @@ class Shard:
                 return await self._write(
                     message.tenant,
                     message.bank_id,
-                    partial(banks.patch_document, request=message, similar=similar),
+                    self._audited("update_document", partial(banks.patch_document, request=message, similar=similar)),
                     request_id=message.request_id,
                 )
             case messages.SubmitOperations():
@@ -201,6 +202,9 @@ class Shard:
         partition = await self._of(tenant, bank_id)
         return await asyncio.wrap_future(partition.submit(tenant, bank_id, run, **options))
 
+    def _audited(self, action: str, run: Callable[[Any], T]) -> Callable[[Any], T]:
+        return audited(run, action, self._new_id(), self._clock, self._bank_defaults)
+
     # -- recall ----------------------------------------------------------------------------------------------------
 
     async def _answer(self, query: RecallQuery) -> RecallAnswer:
@@ -237,7 +241,7 @@ class Shard:
             future = partition.submit(
                 commit.tenant,
                 commit.bank_id,
-                partial(commit_retain, write=commit, similar=similar),
+                self._audited("retain", partial(commit_retain, write=commit, similar=similar)),
                 request_id=commit.request_id,
                 create=True,
             )
@@ -289,10 +293,11 @@ class Shard:
 
     async def _commit_erase(self, request: messages.CommitErase) -> dict[str, Any]:
         similar = await self._linked(request.tenant, request.bank_id, request.moves)
+        action = "clear_memories" if request.document_id is None else "delete_document"
         return await self._write(
             request.tenant,
             request.bank_id,
-            partial(banks.commit_erase, request=request, similar=similar),
+            self._audited(action, partial(banks.commit_erase, request=request, similar=similar)),
             request_id=request.request_id,
             frees=True,
         )

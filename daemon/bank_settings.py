@@ -130,9 +130,9 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     BankSetting("entity_labels", "a list of objects", _tables),
     _flag("entities_allow_free_form"),
     _string("llm_output_language", "llm_output_language"),
-    BankSetting("budget_calls_per_day", _CAP, _cap(whole=True), None, "budget_bank_calls_per_day"),
-    BankSetting("budget_tokens_per_day", _CAP, _cap(whole=True), None, "budget_bank_tokens_per_day"),
-    BankSetting("budget_cost_per_day", _CAP, _cap(whole=False), None, "budget_bank_cost_per_day"),
+    BankSetting("budget_bank_calls_per_day", _CAP, _cap(whole=True), None, "budget_bank_calls_per_day"),
+    BankSetting("budget_bank_tokens_per_day", _CAP, _cap(whole=True), None, "budget_bank_tokens_per_day"),
+    BankSetting("budget_bank_cost_per_day", _CAP, _cap(whole=False), None, "budget_bank_cost_per_day"),
     # recall
     _flag("enable_text_search", True, "enable_text_search"),
     _flag("enable_temporal_retrieval", True, "enable_temporal_retrieval"),
@@ -186,7 +186,7 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     _flag("mental_model_delta_use_decision_model"),
     # other
     BankSetting("mcp_enabled_tools", "a list of texts", _texts),
-    BankSetting("audit_log_enabled", "true or false", _boolean),
+    _flag("audit_log_enabled", False, "audit_log_enabled"),
     BankSetting("llm_gemini_safety_settings", "a list of objects", _tables),
     BankSetting("memory_defense", "an object", _table),
 )

@@ -207,6 +207,20 @@ class Settings(LlmRows):
     store_document_text: bool = _row(
         True, "Keep source texts.", name="store_document_text", alias="STORE_DOCUMENT_TEXT"
     )
+    audit_log_enabled: bool = _row(
+        False,
+        "Record changes asked for by callers in the audit log; what retain decides is always recorded.",
+        name="audit_log_enabled",
+        alias="AUDIT_LOG_ENABLED",
+    )
+    audit_log_retention_days: int = _row(
+        365,
+        "Days the audit log of a bank goes back; -1 keeps all of it.",
+        minimum=-1,
+        maximum=36_500,
+        name="audit_log_retention_days",
+        alias="AUDIT_LOG_RETENTION_DAYS",
+    )
 
     # Files
     enable_file_upload_api: bool = _row(True, "Uploads of files.", alias="ENABLE_FILE_UPLOAD_API", reload=True)

@@ -100,7 +100,7 @@ def without_erased(answer: Any, exists: Exists) -> Any:
     kept: dict[str, Any] = {}
     for name, value in answer.items():
         table = keys.DOCUMENT_ID if name in ("documents", "document_id") else keys.UNIT_ID
-        if name in ("unit_ids", "mention_ids", "documents") and isinstance(value, list | tuple):
+        if name in ("unit_ids", "mention_ids", "restored_ids", "documents") and isinstance(value, list | tuple):
             kept[name] = type(value)(one for one in value if exists(table, one))
         elif name in ("document_id", "unit_id", "by") and isinstance(value, str):
             kept[name] = value if exists(table, value) else ""

@@ -28,7 +28,10 @@ class Outcome:
 
     def receipt(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The rows of the items, with what became of each fact."""
-        return [self._row(row) for row in rows]
+        out = [self._row(row) for row in rows]
+        if out and self.restored:
+            out[0]["restored_ids"] = list(self.restored)
+        return out
 
     def _row(self, row: Mapping[str, Any]) -> dict[str, Any]:
         entries = row.get("unit_ids", ())
@@ -60,7 +63,7 @@ class Outcome:
         dropped: dict[str, int] = {}
         for row in rows:
             for one in row.get("dropped", ()):
-                dropped[one["reason"]] = dropped.get(one["reason"], 0) + int(one.get("count", 1))
+                dropped[one["reason"]] = dropped.get(one["reason"], 0) + int(one.get("pieces", 1))
         for reason, count in dropped.items():
             found.append(("dropped", {"count": count, "reason": reason}))
         return audit_entries(found, self.now, operation_id or "")

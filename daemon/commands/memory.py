@@ -117,7 +117,13 @@ def retain(
             return answer, await asyncio.gather(*waits)
 
     async def send(link: Connection) -> dict[str, Any]:
-        answer: dict[str, Any] = {"success": True, "bank_id": bank, "items_count": 0, "operation_ids": []}
+        answer: dict[str, Any] = {
+            "success": True,
+            "bank_id": bank,
+            "items_count": 0,
+            "operation_ids": [],
+            "receipt": [],
+        }
         with output.progress("Retaining", len(items), quiet=as_json or len(items) == 1) as advance:
             for start, stop in batches(items):
                 part = await link.client.retain_batch(bank, items[start:stop], asynchronous=background)
@@ -125,6 +131,7 @@ def retain(
                     return part
                 answer["items_count"] += part["items_count"]
                 answer["operation_ids"] += _operations(part)
+                answer["receipt"] += part.get("receipt") or []
                 advance(stop - start)
         return answer
 
@@ -139,6 +146,8 @@ def retain(
             if ended:
                 said = "" if upload else "; no daemon runs, so extraction was waited for"
         print(f"Retained {output.plural(done['items_count'], 'item')} in {bank}{said}.")
+        for line in output.receipt_lines(done.get("receipt") or ()):
+            print(line)
         for operation in operations:
             print(f"operation {operation}")
     for one in ended:

@@ -141,9 +141,9 @@ def progress(label: str, total: int | None, *, quiet: bool = False) -> Iterator[
         yield lambda steps=1: bar.update(task, advance=steps)
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str, many: str | None = None) -> str:
     """`1 item`, `2 items`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
 def size(count: float) -> str:
@@ -169,3 +169,27 @@ def arms_of(trace: Mapping[str, Any] | None) -> dict[str, str]:
         # What no arm found came in beside a hit of its document.
         found.setdefault(result["id"], ["neighbour"])
     return {unit: " ".join(names) for unit, names in found.items()}
+
+
+def receipt_lines(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What became of retained items, in a line, and a line for each reason something was left out."""
+
+    def count(name: str) -> int:
+        return sum(len(item.get(name) or ()) for item in items)
+
+    parts = [plural(count("unit_ids"), "memory", "memories")] if items else []
+    if count("mention_ids"):
+        parts.append(f"{count('mention_ids'):,} said before")
+    if count("superseded"):
+        parts.append(f"{count('superseded'):,} superseded")
+    if count("restored_ids"):
+        parts.append(f"{count('restored_ids'):,} restored")
+    unchanged = sum(item.get("chunks_unchanged") or 0 for item in items)
+    if unchanged:
+        parts.append(f"{plural(unchanged, 'chunk')} unchanged")
+    dropped: dict[str, int] = {}
+    for item in items:
+        for one in item.get("dropped") or ():
+            dropped[one["reason"]] = dropped.get(one["reason"], 0) + one["pieces"]
+    lines = [", ".join(parts) + "."] if parts else []
+    return lines + [f"left out: {plural(pieces, 'piece')}, {reason}" for reason, pieces in dropped.items()]

@@ -44,7 +44,7 @@ async def show_version(call: Call) -> dict[str, Any]:
         "file_upload_api": call.settings.enable_file_upload_api,
         "document_export_api": False,
         "document_import_api": False,
-        "audit_log": False,
+        "audit_log": True,
         "llm_trace": False,
         "store_document_text": call.settings.store_document_text,
     }

@@ -394,11 +394,37 @@ class OperationActionResponse(ResponseModel):
     operation_id: str
 
 
+class SupersededUnit(ResponseModel):
+    unit_id: str
+    by: str
+    reason: str
+
+
+class DroppedPieces(ResponseModel):
+    reason: str
+    pieces: int
+    characters: int
+
+
+class ReceiptItem(ResponseModel):
+    """What became of one item: units made, mentions added to units of before, units that ended, what was dropped."""
+
+    document_id: str
+    unit_ids: list[str]
+    chunks: int
+    chunks_unchanged: int
+    mention_ids: list[str] = Field(default_factory=list)
+    superseded: list[SupersededUnit] = Field(default_factory=list)
+    restored_ids: list[str] = Field(default_factory=list)
+    dropped: list[DroppedPieces] = Field(default_factory=list)
+
+
 class ReceiptResponse(ResponseModel):
     """What became of every item of a retain (beyond the contract)."""
 
     operation_id: str
     status: str
+    items: list[ReceiptItem] = Field(default_factory=list)
 
 
 # --- the daemon -----------------------------------------------------------------------------------------------------

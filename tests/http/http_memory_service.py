@@ -8,6 +8,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
+from http_curation_service import CurationAnswers
 from http_entity_service import EntityAnswers
 
 from recalld.actors.filters import DocumentFilters, MemoryFilters
@@ -29,7 +30,7 @@ class Bank:
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class MemoryService(EntityAnswers):
+class MemoryService(CurationAnswers, EntityAnswers):
     """Words stand for vectors: a recall returns the units that share a word with the query, most shared first."""
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -463,7 +464,7 @@ class MemoryService(EntityAnswers):
 
     async def receipt(self, tenant: str, bank_id: str, operation_id: str) -> dict[str, Any]:
         self._operation(tenant, bank_id, operation_id)
-        return {"operation_id": operation_id, "status": "completed"}
+        return {"operation_id": operation_id, "status": "completed", "items": []}
 
     async def list_llm_requests(self, tenant: str, bank_id: str, filters: dict[str, Any]) -> dict[str, Any]:
         self._bank(tenant, bank_id)
