@@ -76,7 +76,9 @@ class Caps:
     def of_bank(cls, config: Mapping[str, Any]) -> Caps:
         """The caps among a bank's settings in force."""
         return cls(
-            config.get("budget_calls_per_day"), config.get("budget_tokens_per_day"), config.get("budget_cost_per_day")
+            config.get("budget_bank_calls_per_day"),
+            config.get("budget_bank_tokens_per_day"),
+            config.get("budget_bank_cost_per_day"),
         )
 
 
@@ -129,8 +131,8 @@ class Spending:
             )
         cost = 0 if price is None else price.of(tokens, output)
         mine, everyone = await self._of(bank), await self._of(ALL)
-        for used, limit, whose in ((mine, caps, "this bank's"), (everyone, self._caps, "the daemon's")):
-            self._check(used, limit, tokens + output, cost, whose)
+        for used, limit, name in ((mine, caps, "budget_bank"), (everyone, self._caps, "budget")):
+            self._check(used, limit, tokens + output, cost, name)
         for used in (mine, everyone):
             used.add(1, tokens + output, cost)
         return Reservation(self._day, bank, tokens + output, cost)
@@ -159,7 +161,7 @@ class Spending:
             self._used.setdefault(bank, _Used(total.calls, total.tokens, total.cost))
         return self._used[bank]
 
-    def _check(self, used: _Used, caps: Caps, tokens: int, cost: int, whose: str) -> None:
+    def _check(self, used: _Used, caps: Caps, tokens: int, cost: int, name: str) -> None:
         limits = (
             ("calls", used.calls + 1, caps.calls),
             ("tokens", used.tokens + tokens, caps.tokens),
@@ -168,8 +170,8 @@ class Spending:
         for what, would_be, limit in limits:
             if limit is not None and would_be > limit:
                 raise BudgetExhausted(
-                    f"Today's budget for language models is used up: the next call would pass {whose} cap"
-                    f" (budget_{what}_per_day). It waits until the next day (UTC), or until the cap is raised.",
+                    f"Today's budget for language models is used up: the next call would pass {name}_{what}_per_day."
+                    " Wait for the next day (UTC), or raise the cap.",
                     self._until_tomorrow(),
                 )
 

@@ -183,20 +183,20 @@ async def test_retry_after_is_honoured_while_other_banks_go_on(server: ModelServ
 
 
 async def test_a_cap_makes_async_work_wait_until_it_is_raised(server: ModelServer, service: MemoryService) -> None:
-    await service.patch_config(TENANT, "b", {"budget_calls_per_day": 2})
+    await service.patch_config(TENANT, "b", {"budget_bank_calls_per_day": 2})
     await retain(service, "b", "Ana owns the fix.")
     await retain(service, "b", "Ben likes tea.")
     with pytest.raises(BudgetExhausted) as caught:
         await retain(service, "b", "Zoe left.")
     assert (
-        caught.value.status == 429 and caught.value.retry_after > 0 and "budget_calls_per_day" in caught.value.message
+        caught.value.status == 429 and caught.value.retry_after > 0 and "budget_bank_calls_per_day" in caught.value.message
     )
     operation_id = await queue(service, "b", "Zoe left the project.")
     waiting = await until_operation(service, "b", operation_id, lambda found: found["progress"] is not None)
     assert waiting["progress"]["stage"] == "waiting_for_budget" and waiting["status"] == "processing"
     assert server.calls == 2
     await retain(service, "c", "Other banks go on.")
-    await service.patch_config(TENANT, "b", {"budget_calls_per_day": 3})
+    await service.patch_config(TENANT, "b", {"budget_bank_calls_per_day": 3})
     assert (await until_operation(service, "b", operation_id, ended))["status"] == "completed"
     assert server.calls == 4
 
@@ -205,7 +205,7 @@ async def test_caps_on_tokens_and_money_of_the_daemon(server: ModelServer, tmp_p
     given = {"budget_prices": ("openai/tiny=100/100",), "budget_cost_per_day": 0.16}
     async with service_with(server, tmp_path / "money", **given) as service:
         await retain(service, "a", "Ana owns the fix.")
-        with pytest.raises(BudgetExhausted, match="the daemon's"):
+        with pytest.raises(BudgetExhausted, match="budget_cost_per_day"):
             for n in range(5):
                 await retain(service, f"b{n}", f"Ben likes tea number {n}.")
         (row,) = await ledger(service, "a")
