@@ -208,6 +208,7 @@ class Applier(ClaimChanges, RecordChanges):
         for new in change.units:
             unit, uid = new.unit, new.uid
             numbers = entities_of(self._names, unit.entities, unit.mentioned_at, uid, unit.aliases)
+            self._names.renew(unit.id, uid)
             speaker = self._names.speaker(unit.speaker) if unit.speaker else 0
             record = UnitRecord(
                 uid=uid,
@@ -505,6 +506,7 @@ class Applier(ClaimChanges, RecordChanges):
         return held
 
     def entity_count(self) -> int:
+        self._names.settle()
         return self._counters.entities + self._names.created
 
     def followers(self, uid: int) -> list[int]:

@@ -62,11 +62,14 @@ class Names:
         self._entities: dict[int, EntityRecord] = {}
         self._speakers: dict[str, int] | None = None
         self._moved: dict[int, int] = {}
+        self._emptied: set[int] = set()
+        self._doubted: dict[str, list[int]] = {}
         self._recounts: set[int] = set()
         self._fresh: dict[int, list[int]] = {}
 
     def finish(self) -> None:
         """Count anew where groups or dates changed, and write the records."""
+        self.settle()
         for root in {self.root(number) for number in self._recounts}:
             self._recount(root)
         for number, record in self._entities.items():
@@ -278,20 +281,37 @@ class Names:
                 self.change_entity(number, mentions=entity.mentions + 1)
 
     def prune(self, record: UnitRecord) -> None:
-        """A unit was erased: forget what it alone said, and remove entities that no unit, live or retired, names."""
+        """A unit was erased; what it alone said is forgotten when the write settles, unless it comes back till then."""
         for number in record.entities:
             entity = self.entity(number)
             if entity is None:
                 continue
+            self._emptied.add(number)
             if record.uid in entity.evidence:
-                left = tuple(uid for uid in entity.evidence if uid != record.uid)
-                self.change_entity(number, evidence=left)
-                if not left and entity.why == ALIAS:
+                self.change_entity(number, evidence=tuple(uid for uid in entity.evidence if uid != record.uid))
+                self._doubted.setdefault(record.id, []).append(number)
+
+    def renew(self, unit_id: str, uid: int) -> None:
+        """A unit that was erased in this write is there again, from another place: what it said still stands."""
+        for number in self._doubted.pop(unit_id, ()):
+            entity = self.entity(number)
+            if entity is not None:
+                self.change_entity(number, evidence=(*entity.evidence, uid)[-EVIDENCE_KEPT:])
+
+    def settle(self) -> None:
+        """Part aliases that nobody says any more, and remove entities that no unit, live or retired, names."""
+        for numbers in self._doubted.values():
+            for number in numbers:
+                entity = self.entity(number)
+                if entity is not None and entity.why == ALIAS and not entity.evidence:
                     self.part(number)
+        self._doubted.clear()
+        for number in sorted(self._emptied):
             # Its parts too: a split may have left one of them without units.
             for member in self.members(self.root(number)):
                 if not units_of(self.txn, self.bank, member):
                     self.remove(member)
+        self._emptied.clear()
 
     def forget_dates(self, seen: set[tuple[int, int | None]]) -> None:
         """An erased unit's time must not live on as an entity's first or last: those come from the units left."""

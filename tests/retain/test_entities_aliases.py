@@ -90,3 +90,17 @@ async def test_names_with_line_breaks_are_one_name_and_blank_ones_none(bank: Ent
     await bank.say("Acme grew.", ("Acme\n\tCorp ", "ORG"), ("Acme Corp", "ORG"), ("   ", "ORG"))
     assert (await bank.entities())["Acme Corp"] == 1
     assert all("\n" not in name and name.strip() for name in await bank.entities())
+
+
+async def test_an_alias_said_twice_outlives_the_first_of_the_texts(bank: EntityBank) -> None:
+    await bank.say("Bob likes jazz.")
+    for document in ("first", "second"):
+        await bank.say("Bob (Robert Chen) leads the team.", document_id=document)
+    await bank.say("Robert Chen resigned.")
+    assert await bank.entities() == {"Robert Chen": 3}
+    await bank.service.delete_document(T, bank.id, "first")
+    assert await bank.entities() == {"Robert Chen": 3}
+    assert not await bank.verified()
+    await bank.service.delete_document(T, bank.id, "second")
+    assert await bank.entities() == {"Bob": 1, "Robert Chen": 1}
+    assert not await bank.verified()
