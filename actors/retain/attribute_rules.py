@@ -148,7 +148,7 @@ AGE = re.compile(r"(?P<v>\d{1,3})(?: years old| years of age)?(?=[,;.!?]| (?:and
 FAVOURITE = re.compile(
     r"(?:all[- ]time )?favou?rite (?P<k>[\w-]+(?: [\w-]+){0,3}?)(?: (?:right now|now|at the moment|these days"
     r"|of all time))? "
-    r"(?:is|are|was|has (?:always )?been|would be)(?: (?:now|currently|still|definitely|probably|always"
+    r"(?:is|are|was|used to be|has (?:always )?been|would be)(?: (?:now|currently|still|definitely|probably|always"
     r"|called))* (?P<v>[^,;.!?]+)",
     re.IGNORECASE,
 )

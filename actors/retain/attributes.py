@@ -115,7 +115,8 @@ def _special(body: str) -> Statement | None:
         favourite = rules.FAVOURITE.match(rest)
         if favourite:
             value, denied = _denied_value(favourite["v"])
-            return Statement(subject, subject.casefold(), f"favourite:{_fold(favourite['k'])}", value, denied)
+            denied = denied or " used to be " in favourite.group().casefold()
+            return Statement(subject, subject.casefold(), f"favourite:{folded_value(favourite['k'])}", value, denied)
         owned = rules.IS_OWNED.match(rest)
         if owned and not re.match(r"(?:going|not|very|so|a|an|in|at|really)\b", owned["v"], re.I):
             key = owned["k"].casefold().replace("-", "-")
@@ -129,12 +130,14 @@ def _special(body: str) -> Statement | None:
         favourite = rules.IS_FAVOURITE.match(body)
         if favourite:
             subject = _owner(favourite["s"])
-            return Statement(subject, subject.casefold(), f"favourite:{_fold(favourite['k'])}", _fold(favourite["v"]))
+            return Statement(
+                subject, subject.casefold(), f"favourite:{folded_value(favourite['k'])}", folded_value(favourite["v"])
+            )
     thing = rules.IS_THING.match(body)
     if thing and not w.WEAKENS & set(thing.group().casefold().split()):
         value, denied = _denied_value(thing["v"])
         if value:
-            name = _fold(thing["k"] + (thing["of"] or ""))
+            name = folded_value(thing["k"] + (thing["of"] or ""))
             return Statement(name, "", "is", value, denied)
     return None
 
@@ -174,7 +177,7 @@ def _after_be(body: str, start: int, end: int) -> Statement | None:
     subject, person, denied, past = read
     if past or (key in ("age", "nationality", "diet", "marital_status") and not person):
         return None
-    return Statement(subject if person else _fold(subject), person, key, _fold(state), denied or late)
+    return Statement(subject if person else folded_value(subject), person, key, folded_value(state), denied or late)
 
 
 def _after_have(body: str, start: int, end: int) -> Statement | None:
@@ -189,7 +192,7 @@ def _after_have(body: str, start: int, end: int) -> Statement | None:
     subject, person, denied, past = read
     if past or body[start:end].casefold() == "had":
         return None
-    value = _fold(found["v"])
+    value = folded_value(found["v"])
     return Statement(subject, person, f"{'allergic_to' if allergy else 'owns'}:{value}", value, denied)
 
 
@@ -221,7 +224,7 @@ def _after_head(body: str, start: int, end: int, word: str) -> Statement | None:
         elif not person:
             if rule.key not in ("uses:", "owns:", "leads:", "responsible_for:", "role"):
                 continue
-            subject = _fold(subject)
+            subject = folded_value(subject)
         value = "" if rule.value == rules.NONE else _value(rest[joined.end() :], rule.value)
         if not value and rule.value != rules.NONE:
             continue
@@ -286,19 +289,20 @@ def _value(rest: str, kind: str) -> str:
         named = w.NAMED.match(rest)
         if named is None:
             return ""
-        return _fold(named.group())
+        return folded_value(named.group())
     if kind == rules.ANY:
         stop = re.search(r"[,;!?\n]|\.(?:\s|$)| (?:and|but|because|instead|now|anymore)\b", rest)
-        return _fold(rest[: stop.start()] if stop else rest)
+        return folded_value(rest[: stop.start()] if stop else rest)
     while (found := w.DETERMINER.match(rest)) is not None:
         rest = rest[found.end() :]
     stop = w.STOPS.search(rest)
     phrase = rest[: stop.start()] if stop else rest
     words = phrase.split()
-    return _fold(" ".join(words)) if 0 < len(words) <= 5 else ""
+    return folded_value(" ".join(words)) if 0 < len(words) <= 5 else ""
 
 
-def _fold(value: str) -> str:
+def folded_value(value: str) -> str:
+    """A value as claims are compared by: small letters, no article, no punctuation around it."""
     folded = " ".join(value.casefold().split()).strip(" .,;:!?\"'“”’")
     while (found := w.DETERMINER.match(folded)) is not None:
         folded = folded[found.end() :]

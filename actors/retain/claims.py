@@ -12,8 +12,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from recalld.actors.retain import cleaning
-from recalld.actors.retain.attributes import NOTHING, Statement, clauses, read_statement
+from recalld.actors.retain.attributes import NOTHING, Statement, clauses, folded_value, read_statement
 from recalld.actors.retain.lexicon import COMMON_WORDS
+from recalld.actors.retain.polarity import denies
 from recalld.actors.retain.sentences import SHORT, passages, sentence_spans, weight
 from recalld.actors.retain.stance import is_question, opens_opinion
 
@@ -62,7 +63,8 @@ _LEANS = re.compile(
 _AND_NEW = re.compile(r"^\W*(?:and|also|plus)[,:]?\s+(?:i mean,?\s+)?(?=(?:the|my|our|i|we|[A-Z])\b)", re.IGNORECASE)
 _POINTS_BACK = re.compile(r"\b(?:it|its|that|this|those|these|him|her|hers|them|their|theirs)\b", re.IGNORECASE)
 _NEW_SUBJECT = re.compile(
-    r"^\W*(?:(?:so|well|um|uh)[, ]+)*(?:the|a|an|my|our|i|we|mr|mrs|ms|dr|prof|el|la|los|las|mi|mis|nuestr[oa]s?|un"
+    r"^\W*(?:(?:so|well|um|uh)[, ]+)*(?:the|a|an|my|our|nobody|no one|i|we|mr|mrs|ms|dr|prof|el|la|los|las|mi|mis"
+    r"|nuestr[oa]s?|un"
     r"|una|der|die|das|ein|eine|mein\w*|unser\w*|le|les|mon|ma|mes)\b",
     re.IGNORECASE,
 )
@@ -85,12 +87,22 @@ _CORRECTS = re.compile(
     r"|not .{3,40} but (?:rather|actually))",
     re.IGNORECASE,
 )
+_HEAD_NAME = re.compile(r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?")
+_BARE_NOUN = re.compile(
+    r"[A-Z][a-z]+(?<!ing) (?:[a-z]+ )?(?:is|are|was|were|has|have|had|costs?|[a-z]{3,}(?<![sui])s|[a-z]{3,}ed)\b"
+)
+_OWN_DATE = re.compile(
+    r"\b(?:19|20)\d\d\b|\b\d{1,2} (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|"
+    r"\b(?:january|february|march|april|june|july|august|september|october|november|december) \d{1,2}\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W\d_]{4,}|\d{2,}")
 _LIST_LINE = re.compile(
     r"^[ \t]*(?:[-*+•·–]|\d{1,2}[.)、]|[（(]\d{1,2}[）)]|[一二三四五六七八九十]{1,2}、)[ \t]+(?P<box>\[[ xX]?\][ \t]*)?"
     r"|^[ \t]*[一二三四五六七八九十]{1,2}、(?P<b2>)",
 )
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(?P<h>[^\n]+)$|^(?P<l>[^\n.。!?！？]{1,80})[:：]\s*$")
+_TITLE_LINE = re.compile(r"^[^\n.!?。！？,，;；]{3,60}$")
 _STEPS = (
     re.compile(r"\b(?:propos(?:ed|al)|suggest(?:ed|ion)|offered|option|idea)\b|提议|建议|提案", re.IGNORECASE),
     re.compile(
@@ -142,7 +154,7 @@ def _blocks(text: str) -> list[tuple[str, bool]]:
             above = blocks[-1][0]
             while above and not above[-1].strip():
                 above.pop()
-            heading = [above.pop()] if above and _HEADING.match(above[-1]) else []
+            heading = [above.pop()] if above and (_HEADING.match(above[-1]) or _TITLE_LINE.match(above[-1])) else []
             if not any(part.strip() for part in above):
                 blocks.pop()
             blocks.append(([*heading, line], True))
@@ -202,7 +214,8 @@ def _of_passage(passage: str, people: Set[str], *, close: bool) -> list[Piece]:
     dropped: list[Piece] = []
     runs: list[_Run] = []
     adjacent = False
-    for start, end in spans:
+    together = _settling(passage, spans)
+    for at, (start, end) in enumerate(spans):
         sentence = passage[start:end]
         if len(spans) > 1 and cleaning.is_phatic(sentence):
             dropped.append(Piece(sentence, reason="filler"))
@@ -215,7 +228,10 @@ def _of_passage(passage: str, people: Set[str], *, close: bool) -> list[Piece]:
                 dropped += taken
                 adjacent = True
                 continue
-        if not runs or _begins_new(passage, runs[-1], people, sentence, statement, close=close):
+        if runs and (carried := _still_about(sentence, runs[-1].statements[-1])) is not None:
+            statement = carried
+        joins = bool(runs) and at in together
+        if not runs or (not joins and _begins_new(passage, runs[-1], people, sentence, statement, close=close)):
             runs.append(_Run())
         runs[-1].add((start, end), statement, content(sentence), adjacent=adjacent)
         adjacent = True
@@ -223,6 +239,30 @@ def _of_passage(passage: str, people: Set[str], *, close: bool) -> list[Piece]:
     for run in runs:
         found += run.pieces(passage)
     return [*found, *dropped]
+
+
+def _settling(passage: str, spans: list[tuple[int, int]]) -> range:
+    """Indexes of the sentences behind a proposal, up to what was decided: they are one exchange."""
+    told = [passage[slice(*span)] for span in spans]
+    first = next((at for at, one in enumerate(told) if _STEPS[0].search(one)), None)
+    last = next((at for at in range(len(told) - 1, -1, -1) if _STEPS[1].search(told[at])), None)
+    if first is None or last is None or last <= first or last - first > 4:
+        return range(0)
+    return range(first + 1, last + 1)
+
+
+_NOW_IT_IS = re.compile(
+    r"^\W*(?:(?:but|and|well|actually|no)[, ]+)*(?:(?:now|nowadays|these days|today|currently|lately),? (?:it|he|she"
+    r"|they)(?:['’]s|['’]re| is| are)"
+    r"|(?:it|he|she|they)(?:['’]s|['’]re| is| are) (?:now|currently))(?: now)? (?P<v>[^,;.!?]+)",
+    re.IGNORECASE,
+)
+
+
+def _still_about(sentence: str, before: Statement) -> Statement | None:
+    """`Now it's B` behind `my favourite X used to be A`: the same attribute, another value."""
+    match = _NOW_IT_IS.match(sentence) if before.attribute else None
+    return None if match is None else before._replace(value=folded_value(match["v"]), denied=False)
 
 
 class _Run:
@@ -302,12 +342,16 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
     if (_LEANS.match(sentence) and not fresh) or _POINTS_BACK.search(sentence):
         return False
     own = content(sentence)
+    if close and _OWN_DATE.search(sentence) and _OWN_DATE.search(last):
+        return True
     if own & run.words:
         return False
     if statement.attribute and any(one.attribute for one in run.statements):
         return all((one.subject, one.attribute) != (statement.subject, statement.attribute) for one in run.statements)
     if not close or sentence.endswith("!") or last.endswith(("!", "?")):
         return False
+    if denies(sentence) != denies(last) and run.statements[-1].person == "i" == statement.person:
+        return True
     if fresh or _DATED.match(sentence):
         return True
     opening = sentence[fresh.end() :] if fresh else sentence
@@ -317,7 +361,12 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
     person = statement.person
     if person == "i":
         return before.person != "i" and _names_subject(last, before, people)
-    return bool(_NEW_SUBJECT.match(opening)) or person in people or person.startswith(("my ", "our "))
+    if _NEW_SUBJECT.match(opening) or person in people or person.startswith(("my ", "our ")):
+        return True
+    head = _HEAD_NAME.match(opening)
+    if head and (head.group().casefold() in people or head.group().split()[0].casefold() in people):
+        return True
+    return _BARE_NOUN.match(opening) is not None and _names_subject(last, before, people)
 
 
 def _names_subject(sentence: str, statement: Statement, people: Set[str]) -> bool:

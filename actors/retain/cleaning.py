@@ -52,11 +52,13 @@ _DIRECTIVE = re.compile(
 _ANSWER_WORDS = frozenset({"yes", "no", "yep", "yup", "nope", "yeah", "done", "right"})
 _FILLER_PHRASES = re.compile(
     r"\b(?:you'?re welcome|(?:hey|hi|hello) (?:there|all|team)|no problem|no worries|sounds good|got it"
-    r"|see you(?: later| soon| then)?"
+    r"|see you(?: later| soon| then| tomorrow| tonight| around| there| (?:on )?\w+day| next week)?"
     r"|good (?:night|morning)|thank you|talk (?:to you )?(?:later|soon)|take care"
     r"|have a (?:good|nice|great) (?:day|one|night|weekend)|never ?mind|will do|makes sense|my pleasure|of course"
     r"|one (?:sec|second|moment|minute)|just a (?:sec|second|moment|minute)|be right back|uh[- ]huh|mm[- ]hm+|no way"
     r"|for real|fair enough"
+    r"|that['’]?s (?:perfect|great|awesome|fine|good|cool|nice|amazing|lovely|wonderful|all)|(?:received"
+    r"|noted),? with thanks|well received"
     r"|you too|same here|i see|i know,? right|let['’]?s (?:begin|start|go|see))\b",
     re.IGNORECASE,
 )
@@ -127,7 +129,7 @@ def is_filler(text: str) -> bool:
     """Whether a turn only keeps the conversation going ("ok thanks"). Bare answers (yes, no) are kept."""
     if len(text) > 80:
         return False
-    if is_emoji(text) or languages.is_filler(text):
+    if is_emoji(text) or languages.is_filler(text) or text.strip() in ("+1", "👍 +1"):
         return True
     if text.strip(" \t\n.!~。！～…") in FILLER_PHRASES_CJK:
         return True
@@ -157,20 +159,22 @@ _GREETING = re.compile(
     r"|all is) (?:doing )?(?:well|good|great)|"
     r"hope this (?:email|message|e-mail) finds you well|i hope (?:you(?:'|’)?re|you are) (?:doing )?well"
     r"|let me know(?: if (?:you have any questions|anything comes up))?)"
-    r"(?:\W+|$))+(?:(?P<name>[A-Z][a-z]+)(?: [A-Z][a-z]+)?\W*)?$"
+    r"(?:\W+|$))+(?-i:(?P<name>[A-Z][a-z]+)(?: [A-Z][a-z]+)?\W*)?$",
+    re.IGNORECASE,
 )
 
 
 def is_phatic(sentence: str) -> bool:
     """Whether a sentence only greets, thanks or cheers, with or without a name: it is left out of a longer turn."""
-    return len(sentence) <= 80 and (
-        _GREETING.match(sentence[:1].lower() + sentence[1:] if sentence[:1].isupper() else sentence) is not None
-        or is_filler(sentence)
-    )
+    return len(sentence) <= 80 and (_GREETING.match(sentence) is not None or is_filler(sentence))
 
 
 _SERVICE = re.compile(
     r"^\W*(?:(?:how|what) (?:can|may|could|else can) i (?:help|do|assist)\b.*|how (?:can|may) i (?:be of )?\w+.*"
+    r"(?:great|good|excellent|interesting) question|let me (?:think|check|see|look)(?: (?:about|into|at) (?:that|it"
+    r"|this))?(?: for you)?|"
+    r"(?:i |we |my )?apologi[sz]es? (?:for|about) .*|(?:i['’]m |i am )?sorry for (?:the|any) (?:confusion"
+    r"|inconvenience|delay)|(?:certainly|sure thing)|"
     r"|(?:please )?(?:feel free|don['’]t hesitate) to \w+.*|"
     r"(?:is there )?anything else (?:i can|you).*|(?:i['’]m|i am) (?:here|happy|glad) to (?:help|assist).*"
     r"|i hope (?:this|that) helps.*|"
@@ -179,7 +183,7 @@ _SERVICE = re.compile(
     r"|cannot|can not)) .*|"
     r"(?:unfortunately,? )?(?:as an ai(?: (?:language )?model| assistant)?,? )?i (?:can['’]?t|cannot|can not"
     r"|am unable to|am not able to|['’]m unable to) (?:help|assist|answer|comply|do that|fulfil+|provide).*|"
-    r"as an ai(?: (?:language )?model| assistant)?,? i .*)$",
+    r"as an ai(?: (?:language )?model| assistant)?,? i .*)\W*$",
     re.IGNORECASE,
 )
 _HOUSEKEEPING = re.compile(
@@ -189,6 +193,10 @@ _HOUSEKEEPING = re.compile(
     r"|well)[, ]+)*(?:let['’]?s|shall we) (?:begin|start|get started|move on|continue)|"
     r"(?:please )?introduce yourself(?: please)?|(?:your |any |next )?[\w ]{1,30}, please|next (?:question|item"
     r"|point|slide)(?: please)?|(?:over|back) to you(?:[, ]+\w+)?|"
+    r"(?:the )?(?:recording|transcription|meeting|call|live ?stream)(?: has| is)? (?:started|stopped|ended|paused"
+    r"|resumed|begins|over)|"
+    r"[\w. ]{1,30} (?:has )?(?:joined|left|entered) (?:the )?(?:meeting|call|channel|room|chat|conversation)|"
+    r"(?:please )?(?:don['’]t forget to )?(?:like|subscribe)(?:,? and (?:like|subscribe|share))?(?: to .{1,30})?|"
     r"welcome(?: (?:back|everyone|to the (?:show|podcast|meeting)))*|go ahead|please go on|please continue"
     r"|testing(?:[, ]+(?:one|two|1|2|testing))*|i['’]ll share my screen)\W*$",
     re.IGNORECASE,
@@ -218,6 +226,34 @@ def says_nothing(sentences: list[str], *, assistant: bool) -> bool:
     )
 
 
+_BOILERPLATE = re.compile(
+    r"^\W*(?:page \d+(?: (?:of|/) \d+)?|seite \d+(?: von \d+)?|página \d+(?: de \d+)?|第 ?\d+ ?页"
+    r"|(?:strictly )?confidential|draft|internal use only|"
+    r"(?:\(c\)|©|copyright)[^\n]{0,80}|all rights reserved|table of contents"
+    r"|(?:this page )?intentionally left blank)\W*$",
+    re.IGNORECASE,
+)
+_HEADING_LINE = re.compile(r"^\s{0,3}#{1,6}(?:\s|$)")
+_LEADING_STAMP = re.compile(r"^\s*[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?[\])]?\s*")
+
+
+def is_boilerplate(text: str) -> bool:
+    """Whether every line is a running head, a page number, an empty heading or a note of the recorder."""
+    lines = [_LEADING_STAMP.sub("", line) for line in text.splitlines() if line.strip()]
+    return bool(lines) and len(text) < 600 and all(map(_is_furniture, lines))
+
+
+def _is_furniture(line: str) -> bool:
+    forms = (_BOILERPLATE.match(line), _HEADING_LINE.match(line), _HOUSEKEEPING.match(line.strip()))
+    return any(forms) or is_empty(line)
+
+
+def is_bare_answer(text: str) -> bool:
+    """Whether a turn is only a yes or a no, which says nothing without its question."""
+    words = [word.casefold() for word in _WORD.findall(text)]
+    return 0 < len(words) <= 3 and all(word in _ANSWER_WORDS or word in FILLER_WORDS for word in words)
+
+
 _DISFLUENT = re.compile(
     r"(?:(?<=^)|(?<=[\s,.…]))(?:u+h+|u+m+|e+rm+|ä+h+m*|hm+|uhm+)\b(?!-)[,.…]*\s*|, er,(?= )", re.IGNORECASE
 )
@@ -241,4 +277,6 @@ def drop_reason(text: str) -> str | None:
         return "transport"
     if is_system_prompt(text):
         return "system prompt"
+    if is_boilerplate(text):
+        return "boilerplate"
     return None

@@ -123,9 +123,12 @@ def deduplicated(mentions: Iterable[EntityMention]) -> tuple[EntityMention, ...]
     return tuple(kept.values())
 
 
-def find_entities(text: str, model: NerModel) -> tuple[EntityMention, ...]:
-    """The names in a text in order of appearance, at most MOST. Deterministic; thread-safe when the model is."""
-    latin = entity_languages.surely(text)
+def find_entities(text: str, model: NerModel, language: str | None = None) -> tuple[EntityMention, ...]:
+    """The names in a text in order of appearance, at most MOST. Deterministic; thread-safe when the model is.
+
+    `language` is what the text around says (`es`, `de`, "" for another); None: the text itself tells.
+    """
+    latin = entity_languages.surely(text) if language is None else language
     worth = "" if latin else _worth_tagging(text)
     tagged = model.tag(worth) if worth.strip() else None
     found = _candidates(text, tagged, latin)
@@ -324,6 +327,8 @@ def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagg
     product = words[-1][-1:].isdigit() or words[0].casefold() in PEOPLES
     if cued and not product and (strong or kind == "" or score < 0.9) and not (kind == PERSON and score >= 0.8):
         return cued, True
+    if behind == PRODUCT and _opens_sentence(text, start) and len(words) == 1 and kind == "":
+        behind = ""
     if behind and not product and (kind == "" or score < 0.9 or (behind == PERSON and len(words) == 1 and kind == ORG)):
         return behind, True
     if kind == "" or score < (LEAST if kind == PERSON else 0.8):

@@ -10,8 +10,17 @@ from typing import Final
 
 PERSON, ORG, LOCATION, PRODUCT = "PERSON", "ORG", "LOCATION", "PRODUCT"
 
+_OTHER_NAME: Final = r"[A-Z][\w.+-]*(?: [A-Z\d][\w.+-]*)?"
+
+
+def _cue(pattern: str) -> re.Pattern[str]:
+    """The words right before a name, other names of the same list between."""
+    listed = rf"(?:(?-i:{_OTHER_NAME})(?:,| and| or|, and) )*"
+    return re.compile(rf"(?:{pattern}) (?:the |a |an |my |our )?{listed}[\"“‘']?$", re.IGNORECASE)
+
+
 _LEFT: Final[tuple[tuple[str, re.Pattern[str], bool], ...]] = tuple(
-    (kind, re.compile(rf"(?:{pattern}) (?:the |a |an |my |our )?[\"“‘']?$", re.IGNORECASE), strong)
+    (kind, _cue(pattern), strong)
     for kind, pattern, strong in (
         (
             ORG,
@@ -30,14 +39,17 @@ _LEFT: Final[tuple[tuple[str, re.Pattern[str], bool], ...]] = tuple(
             r"|running on|built (?:with|on|in)|"
             r"written in|everything to|(?:images|data|files|backups|logs|it|them) (?:on|in|to)|tried|proposed:"
             r"|decision:|buying|lease|leased|"
-            r"upgrad\w+ to|presented|launched|released|our (?:\w+ )?(?:tool|database|editor|tracker) is"
+            r"upgrad\w+ to|switch\w* from|migrat\w+ from|driv(?:e|es|ing)|presented|launched|released"
+            r"|our (?:\w+ )?(?:tool|database|editor|tracker) is"
             r"|instead of using|downloaded|wrote the parser for)",
             True,
         ),
         (
             PERSON,
             r"\b(?:met|married|hire|hired|asked|told|phoned|interviewed|candidate:|speaker:|host:|guest:|named"
-            r"|engaged to|dating|divorced|thanks to|meet|"
+            r"|(?:signed|written|led|run|painted|repaired|designed|reviewed|approved|chaired|taught|coached) by"
+            r"|(?:plays?|played|dinner|lunch|breakfast|coffee|walk|run|danced?|chess|tennis|lives?"
+            r"|travel\w*) (?:\w+ )?with|engaged to|dating|divorced|thanks to|meet|"
             r"(?:sold|gave|sent|lent|showed|handed|paid|spoke|talked|wrote|introduced)\b[^.!?]{0,40}\b(?:to|with)|"
             r"favou?rite (?:writer|player|singer|actor|actress|author|artist|band|teacher|footballer|composer"
             r"|painter) (?:is|was|used to be)(?: now)?)",

@@ -29,7 +29,8 @@ _PLACE_END: Final = re.compile(
 _ORG_CJK: Final = re.compile(
     r"(?:(?<=[在为為给給与與和跟加入的了从從、，。\s])|^)?(?P<name>(?:[\u4e00-\u9fff]{2,6}?|[A-Za-z]{2,12})(?:有限公司|股份公司|科技|集团|集團|公司|银行"
     r"|銀行|大学|大學|学院|医院|出版社|研究院|研究所|"
-    r"基金会|工作室|律师事务所|株式会社|製薬|電機|工業|商事|商店|証券|物産|自動車|新聞社|病院|建設|食品|印刷))(?=[的在是把将跟和与，。、了开開推发發宣为為上下里がはのをにでとへも\s]|$)"
+    r"基金会|工作室|律师事务所|株式会社|製薬|電機|工業|商事|商店|証券|物産|自動車|新聞社|病院|製作所|製造|重工|運輸|海運|学園|建設|食品"
+    r"|印刷))(?=[的在是把将跟和与，。、了开開推发發宣为為上下里がはのをにでとへも\s]|$)"
 )
 _ORG_LEAD: Final = re.compile(
     r"^.*(?:创办了?|成立了?|加入了?|入职了?|收购了?|就职于|任职于|供职于|来自|去了?|在|从|為|为|给|与|和|跟|是|的|了|、)"
@@ -104,7 +105,8 @@ _PERSONAL: Final = {
     ),
 }
 _ORG_FIRST: Final = word_set(
-    "transportes banco universidad grupo editorial hotel restaurante clínica instituto fundación bodegas talleres "
+    "laboratorios construcciones seguros viajes muebles industrias almacenes colegio hospital bar transportes banco "
+    "universidad grupo editorial hotel restaurante clínica instituto fundación bodegas talleres "
     "empresa cooperativa farmacia "
     "librería panadería firma verlag bäckerei universität hochschule stadtwerke brauerei apotheke klinik institut "
     "stiftung werkstatt druckerei gasthof café cafe"
@@ -181,6 +183,8 @@ def _kind(text: str, start: int, end: int, words: list[str], language: str, open
         return PRODUCT
     if _LOCATIVE[language].search(before) and len(capitals) == 1:
         return LOCATION
+    if language == "de" and _ORG_DE.search(words[-1]):
+        return ORG
     if language == "de" and len(capitals) < 2:
         return PERSON if _VERB_BEHIND.match(text[end : end + 16]) and opens and not _article(before) else ""
     if len(capitals) >= 2:
@@ -190,6 +194,7 @@ def _kind(text: str, start: int, end: int, words: list[str], language: str, open
     return PERSON if _VERB_BEHIND.match(text[end : end + 16]) else CONCEPT
 
 
+_ORG_DE: Final = re.compile(r"(?<=[a-zäöü]{3})(?:bank|werke?|verlag|kasse|bahn|verein|gruppe)$")
 _ARTICLE: Final = re.compile(
     r"\b(?:der|die|das|den|dem|des|ein\w*|kein\w*|mein\w*|dein\w*|sein\w*|ihr\w*|unser\w*|jede\w*|diese\w*|viele"
     r"|neue\w*|zur|zum|am|im|vom|beim)\s$",

@@ -22,6 +22,8 @@ _LONG_TURN = 320
 _SHORT_ANSWER = 28
 
 _PROPOSES = re.compile(
+    r"\b(?:i move that|i(?:'d| would) like to propose|what do you (?:say|think) (?:to|about))\b|^\W*\w+en wir\b[^.!]*\?"
+    r"|(?:放在|定在|改到|改成|约在|安排在|选|放)[^。？?]{0,12}[？?]|"
     r"\b(?:shall (?:we|i)|should (?:we|i)|can we|could we|may we|how about|what about|why don't we|why not"
     r"|what if we|let's|let us|"
     r"i(?:'d| would) (?:put|go|use|take|suggest|propose|say|vote|pick|choose|like us)|i (?:suggest|propose|recommend"
@@ -37,13 +39,14 @@ _PROPOSES = re.compile(
     re.IGNORECASE,
 )
 _SETTLES = re.compile(
+    r"^\W*(?:seconded|carried|motion carried|same|done deal|so machen wir)\b|可以[。！!]?$|"
     r"^\W*(?:(?:ok(?:ay)?|alright|all right|right|good|great|perfect|fine|deal|agreed|done|sure|yes|yep|yeah|sold"
     r"|settled|sounds good|works for me|"
     r"that works|makes sense|fair enough|excellent|wonderful|lovely|so be it|very well)\b"
     r"|then\b|so (?:it's|we|it is|let's)\b|in that case|we(?:'ll| will) |i(?:'ll| will) |let's )"
     r"|\b(?:agreed|then let's|it is, then|it is then|instead|we decided|decided|decision|we(?:'ll| will) (?:go|take"
     r"|use|do)|we go with|going with|"
-    r"settled on|works(?: for me)?[.!]?$|then we|\w+ then[.!]?$|then\?$)\b"
+    r"settled on|then we)\b|\bworks?(?: for me)?[.!]?$|\w then[.!?]?$"
     r"|^(?:可以|好的?|行|没问题|同意|就这么|那就|成交|定了)|那就|就这样|决定"
     r"|賛成|了解|にしましょう|そうしましょう|決まり|いいですね|^じゃあ|^では"
     r"|^\W*(?:vale|perfecto|de acuerdo|hecho|pues|entonces|bien|genial|trato|gut|einverstanden|abgemacht|dann|passt"
@@ -68,7 +71,7 @@ _ASKS_WH = re.compile(
 )
 _HAS_SUBJECT_AND_VERB = re.compile(
     r"^\W*(?:(?:well|oh|so|um|ah|hm+|yeah)\W+)*(?:i|we|he|she|they|you|it|there|that|this|my|our|the|an?|his|her"
-    r"|their|[A-Z][\w'-]+(?: [A-Z][\w'-]+)*)(?:'(?:m|s|re|ve|ll|d))?\b.{0,40}?"
+    r"|their|[A-Z][\w'-]+(?: [A-Z][\w'-]+)*)(?:'(?:m|s|re|ve|ll|d))?\b[^,;:]{0,40}?"
     r"(?:\b(?:am|is|are|was|were|has|have|had|do|does|did|will|would|can|could|should|must|may|might)\b|'(?:m|s|re"
     r"|ve|ll|d)\b|\b\w+(?:ed|s)\b|"
     r"\b(?:went|got|took|made|saw|met|gave|came|ran|bought|told|said|felt|found|lost|won|left|think|know|like|love"

@@ -12,9 +12,10 @@ FILLER_WORDS = word_set(
     """
     ok okay okey k kk ty thx thanks thank thankyou cheers cool great nice good fine alright right gotcha yep yup
     yeah lol haha hahaha hehe hmm hm mm mhm uh um er ah oh wow hi hello hey hiya bye goodbye np welcome perfect
-    awesome you so much very again a lot all done noted lmao rofl lmfao night sec brb gn gm huh hm uhuh yup yas sure
-    exactly absolutely totally indeed true lovely wonderful perfect brilliant excellent everyone folks guys vale
-    gracias hola danke merci bonjour hallo
+    awesome you so much very again a lot all done noted lmao rofl lmfao omg omfg same agreed ditto anyway anyways
+    test testing ping zusammen moin bis so right know night sec brb gn gm huh hm uhuh yup yas sure exactly
+    absolutely totally indeed true lovely wonderful perfect brilliant excellent everyone folks guys vale gracias
+    hola danke merci bonjour hallo
     """
 )
 """Words of which a turn that only keeps the conversation going consists."""
@@ -96,7 +97,8 @@ ORG_ENDS = word_set(
     """
     inc corp ltd llc gmbh ag co plc corporation company university college institute foundation bank group labs lab
     studio studios systems technologies software school hospital agency committee association society museum energy
-    ceramics optics charters mills radio gym bakery press media motors airlines airways records pictures pharma
+    ceramics optics air freight werke express lines shipping railways rail oil steel textiles tours travel magazine
+    gazette herald news charters mills radio gym bakery press media motors airlines airways records pictures pharma
     foods logistics insurance consulting partners holdings industries council ministry department union federation
     league orchestra theatre clinic publishing publishers electronics robotics analytics capital ventures brothers
     pharmaceuticals telecom networks games entertainment church club

@@ -28,7 +28,8 @@ GIVEN_NAME_ENDS_JA = frozenset("子美香奈恵介郎也樹夫男雄彦斗輝希
 FILLER_PHRASES_CJK = word_set(
     """
     好 好的 嗯 嗯嗯 哦 谢谢 謝謝 多谢 不客气 你好 您好 再见 哈哈 哈哈哈 收到 了解 はい うん ありがとう
-    ありがとうございます どうも こんにちは 了解です 네 넵 감사합니다 고마워 안녕 안녕하세요
+    ありがとうございます どうも こんにちは 了解です おつかれさまです おつかれさまでした おつかれ お疲れ様です 네 넵
+    감사합니다 고마워 안녕 안녕하세요
     """
 )
 """Whole turns that only keep the conversation going, where words are not spaced."""

@@ -16,6 +16,7 @@ from recalld.actors.retain.causes import cue_of
 from recalld.actors.retain.claims import pieces
 from recalld.actors.retain.dating import read_dates
 from recalld.actors.retain.entities import PERSON, deduplicated, find_entities
+from recalld.actors.retain.entity_languages import surely
 from recalld.actors.retain.exchanges import exchanges
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
 from recalld.actors.retain.mail import is_disclaimer, read_mail
@@ -93,7 +94,7 @@ class VerbatimExtractor:
         if speaker and turns is not None:
             said = "\n".join(turn.text for turn in turns)
         speaker = speaker or chunk.speaker_hint or ("" if turns else speaker_in_context(chunk.context))
-        anchor = next((turn.at for turn in turns or [] if turn.at is not None), chunk.mentioned_at)
+        anchor = next((turn.at for turn in turns or [] if turn.at is not None), chunk.anchor)
         network, confidence = network_of(said, role_of(speaker))
         when, failed = read_dates(said, anchor, chunk.utc_offset_minutes, write=False)
         fact = Fact(
@@ -120,6 +121,7 @@ class _Chunk:
         self._dropped: list[Dropped] = []
         self._names: dict[str, tuple[EntityMention, ...]] = {}
         self._recent = Recent()
+        self._latin = surely(chunk.text)
 
     def read(self) -> Reading:
         facts: list[Fact] = []
@@ -175,8 +177,9 @@ class _Chunk:
         at = 0
         for first, last in [*ranges, (len(told), len(told))]:
             for one in told[at:first]:
-                if one.reason is not None:
-                    self._dropped.append(Dropped(one.turn.text, one.reason))
+                alone = len(told) > 1 and cleaning.is_bare_answer(one.turn.text)
+                if one.reason is not None or alone:
+                    self._dropped.append(Dropped(one.turn.text, one.reason or "filler"))
                 else:
                     sayings += self._of_turn(one.turn)
             if first < len(told):
@@ -185,7 +188,7 @@ class _Chunk:
         return sayings
 
     def _of_turn(self, turn: Turn) -> list[_Saying]:
-        names = find_entities(turn.text, self._model)
+        names = find_entities(turn.text, self._model, self._latin)
         people = frozenset(name.name.casefold() for name in names if name.kind == PERSON)
         sayings: list[_Saying] = []
         for piece in pieces(turn.text, people, talk=bool(turn.speaker)):
@@ -196,7 +199,7 @@ class _Chunk:
             folded = said.casefold().replace(".", "")
             own = tuple(name for name in names if name.name.casefold().replace(".", "") in folded)
             if said is not piece.text:
-                own = (*find_entities(said, self._model),)
+                own = (*find_entities(said, self._model, self._latin),)
             self._names[said] = own
             self._recent.hear(said, [name.name for name in own if name.kind == PERSON], turn.speaker)
             text = replace(turn, text=said).rendered()
@@ -219,14 +222,14 @@ class _Chunk:
         chunk, turn, said = self._chunk, saying.turn, saying.said
         names = self._names.get(said)
         if names is None:
-            names = find_entities(said, self._model)
+            names = find_entities(said, self._model, self._latin)
         question = is_question(said) or (not saying.exchange and _asks_only(said))
         network, confidence = (
             network_of(said, turn.role) if not saying.exchange else network_of(saying.telling, turn.role)
         )
         when, failed = read_dates(
             saying.telling,
-            chunk.mentioned_at if turn.at is None else turn.at,
+            chunk.anchor if turn.at is None else turn.at,
             chunk.utc_offset_minutes if turn.utc_offset_minutes is None else turn.utc_offset_minutes,
         )
         main = _main(saying.statements)

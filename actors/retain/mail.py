@@ -90,7 +90,7 @@ _NOT_TALK = re.compile(
 
 @dataclass(slots=True)
 class Mail:
-    """A mail read: its turns in the order of the text, and what was left out."""
+    """A mail read: its turns, the oldest first, and what was left out."""
 
     turns: list[Turn] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
@@ -140,6 +140,7 @@ def _read(headers: dict[str, str], body: Sequence[str]) -> Mail:
     at, offset = _instant(headers.get("date", ""))
     sender = name_of(headers["from"])
     _Reader(mail, sender, at, offset).read(body)
+    mail.turns.reverse()  # what is quoted was said before
     return mail
 
 
@@ -192,7 +193,7 @@ class _Reader:
                 self._mail.dropped.append(Dropped("\n".join(rest[:start]) or line, "quoted mail"))
                 if headers:
                     inner = _read(headers, rest[start:])
-                    self._mail.turns += inner.turns
+                    self._mail.turns += reversed(inner.turns)
                     self._mail.dropped += inner.dropped
                 else:
                     self._quoted = ""

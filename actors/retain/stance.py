@@ -97,6 +97,8 @@ _STRONG = re.compile(
     r"|this)['’]s)(?: \w+)? (?:(?:just|so|really|very|absolutely|simply|by far|easily|one of) )*"
     r"(?:the (?:best|worst|most \w+|least \w+|nicest|ugliest|greatest)|terrible|awful|horrible|dreadful|superb"
     r"|brilliant|overrated|underrated|"
+    r"rude|overcooked|undercooked|bland|delicious|disgusting|hideous|gorgeous|dull|tedious|disappointing|fantastic"
+    r"|tasteless|clumsy|sloppy|pointless|"
     r"overpriced|ugly|boring|ridiculous|useless|worthless|stupid|mediocre|(?:far |much |way |a bit "
     r"|a little )?too (?!late\b)\w+)\b",
     re.IGNORECASE,

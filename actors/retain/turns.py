@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
 from typing import Any
 
+from recalld.actors.retain.cleaning import is_filler
 from recalld.actors.retain.lexicon import LABELS
 from recalld.actors.retain.lexicon_cjk import GIVEN_NAME_ENDS_JA, GIVEN_NAMES_JA, SURNAMES
 
@@ -146,7 +147,9 @@ def _plausible_cjk(name: str) -> bool:
     return chinese or name in GIVEN_NAMES_JA or (len(name) in (2, 3) and name[-1] in GIVEN_NAME_ENDS_JA)
 
 
-_LABEL_ENDS_CJK = "料品種种価价金量例由目的向日時所地名物件点数度式法率場部会費額表号题題论論果因注记記录錄要求案项項标標型类類员員者"
+_LABEL_ENDS_CJK = (
+    "料品種种価价金量例由目的向日時所地名物件点数度式法率場部会費額表号题題论論果因注记記录錄要求案项項标標型类類员員者"
+)
 _TOLD_CJK = re.compile(
     r"(?:です|ます|ました|でした|ません|ください|だよ|だね|[たるいう]よ?ね?|ない|[了吗呢吧啊呀嘛])[。！？!?]*\s*$|我|私|僕|俺|[。！？]\s*$"
 )
@@ -160,12 +163,16 @@ def _line_turns(text: str) -> list[Turn] | None:
     counts = Counter(match["name"].strip().casefold() for match in marks)
     lines = sum(1 for line in text.splitlines() if line.strip())
     repeated = sum(count for count in counts.values() if count > 1)
+    labelled = any(_is_label(name) and name not in _VOICES for name in counts)
     heads_cjk = {match["name"].strip() for match in marks if match["name"][:1] > "\u2e7f"}
 
     def accepted(match: re.Match[str]) -> bool:
         name = match["name"].strip()
-        if "<" in match.group() or _plausible(name):
+        stamped = match.group().lstrip()[:1] in "[(0123456789"
+        if "<" in match.group() or stamped or _plausible(name):
             return True
+        if name.casefold() in _VOICES:
+            return len(marks) > 1 and not labelled
         if name[0] > "\u2e7f":
             # Beside a voice that is surely one, every line's head is one; and so is a short head before a sentence.
             if lines == len(marks) and len(name) <= 3 and name not in LABELS and name[-1] not in _LABEL_ENDS_CJK:
@@ -190,6 +197,14 @@ def _line_turns(text: str) -> list[Turn] | None:
     return turns
 
 
+_VOICES = frozenset({"host", "guest", "moderator", "interviewer", "speaker", "narrator", "presenter", "operator"})
+"""Words for voices of a transcript that may also be labels."""
+
+
+def _is_label(name: str) -> bool:
+    return any(word.strip(".,") in LABELS for word in name.split())
+
+
 def _is_conversation(text: str, heads: list[re.Match[str]], lines: int) -> bool:
     names = Counter(match["name"].strip().casefold() for match in heads)
     first = not text[: heads[0].start()].strip()
@@ -197,11 +212,13 @@ def _is_conversation(text: str, heads: list[re.Match[str]], lines: int) -> bool:
         # All different and with short values: a form (`Height: 180`), not a room full of people.
         ends = [match.start() for match in heads[1:]] + [len(text)]
         bodies = [text[match.end() : end].strip() for match, end in zip(heads, ends, strict=True)]
-        if not any(role_of(name) for name in names) and sum(1 for b in bodies if _SENTENCE_LIKE.search(b)) * 2 < len(
-            bodies
-        ):
+        if not any(role_of(name) for name in names) and sum(1 for b in bodies if _talks(b)) * 2 < len(bodies):
             return False
     return first or max(names.values()) > 1 or len(heads) * 4 >= lines
+
+
+def _talks(body: str) -> bool:
+    return _SENTENCE_LIKE.search(body) is not None or is_filler(body)
 
 
 def _inline_turns(name: str, body: str) -> Iterator[Turn]:
