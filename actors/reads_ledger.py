@@ -57,7 +57,7 @@ def list_calls(partition: Partition, tenant: str, bank_id: str, params: dict[str
         pages = cut(list(runs.values()), limit, offset)
         total, page = len(runs), [call for run in pages for call in run]
     else:
-        total, page = len(found), cut(found, limit, offset)
+        total, page = len(found), list(cut(found, limit, offset))
     items = [_row(call, bank_id) for call in page]
     return {"bank_id": bank_id, "total": total, "limit": limit, "offset": offset, "items": items}
 

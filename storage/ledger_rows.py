@@ -33,7 +33,7 @@ def record_calls(txn: WriteTxn, bank: int, change: CallsRecorded) -> None:
                 txn.delete(keys.number(owner, keys.LEDGER_DAY, old))
     for operation_id, reading, facts in change.readings:
         txn.put(keys.journal(bank, operation_id, reading), facts)
-    old_keys = []
+    old_keys: list[bytes] = []
     for key, _ in txn.scan(keys.table(bank, keys.LEDGER)):
         if key >= keys.ledger_from(bank, max(0, change.keep_from)) or len(old_keys) >= TRIM:
             break
