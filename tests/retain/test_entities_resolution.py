@@ -154,3 +154,14 @@ async def test_the_same_writes_give_the_same_entities(service: MemoryService) ->
         assert not await bank.verified()
         found.append(await bank.entities())
     assert found[0] == found[1] == {"Zoë Lima": 3, "Acme": 2, "Zoe Limas": 1}
+
+
+async def test_a_name_corrected_by_hand_is_the_name_given(bank: EntityBank) -> None:
+    for number in range(4):
+        await bank.say(f"Dr Wall saw Ana, visit {number}.", "Dr Wall", "Ana", at=DAY1)
+    unit = await bank.say("The doctor saw Ana at noon.", "Dr Wall", "Ana", at=DAY1)
+    edited = await bank.service.patch_memory("default", bank.id, unit[0], {"entities": ["Dr Waller", "Ana"]})
+    assert edited["entities"] == ["Dr Waller", "Ana"]
+    found = await bank.entities()
+    assert (found["Dr Wall"], found["Dr Waller"], found["Ana"]) == (4, 1, 5)
+    assert not await bank.verified()
