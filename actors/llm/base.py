@@ -25,11 +25,15 @@ OPERATIONS = (RETAIN, CONSOLIDATE, REFLECT)
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model asks for a tool. `arguments` are parsed like any answer; `{}` when they were empty."""
+    """A model asks for a tool. `arguments` are parsed like any answer; `{}` when they were empty.
+
+    `signature` is what a provider wants to see again with the call, "" where it wants nothing.
+    """
 
     id: str
     name: str
     arguments: dict[str, Any]
+    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from recalld.actors.llm.base import CallRecord, Limits, LlmAnswer, LlmRequest, Observer, ToolCall, Usage
 from recalld.actors.llm.counting import count_call, count_tokens
@@ -18,7 +17,7 @@ from recalld.actors.llm.faults import GARBLED, TIMEOUT, Fault, Judgement, Verdic
 from recalld.actors.llm.gate import Endpoint, Gate
 from recalld.actors.llm.modes import TEXT, Habits, Memory, with_schema
 from recalld.actors.llm.parsing import candidates, clean, without_reasoning
-from recalld.actors.llm.provider import Call, Provider, Reply
+from recalld.actors.llm.provider import Call, Provider, RawToolCall, Reply
 from recalld.actors.llm.shapes import Misfit, fit, read_answer
 from recalld.storage.errors import (
     ModelAnswerUnusable,
@@ -248,7 +247,7 @@ class ModelClient:
         if reply.tool_calls:
             if cut:
                 raise ModelOverflow("The language model's answer was cut off; ask for less.", kind="output")
-            calls = tuple(self._tool_call(run, one.id, one.name, one.arguments) for one in reply.tool_calls)
+            calls = tuple(self._tool_call(run, one) for one in reply.tool_calls)
             return replace(answer, tool_calls=calls, finish_reason="tool_calls")
         if not answer.text.strip():
             if cut:
@@ -275,13 +274,14 @@ class ModelClient:
             )
         return answer
 
-    def _tool_call(self, run: _Run, number: str, name: str, arguments: Any) -> ToolCall:
+    def _tool_call(self, run: _Run, raw: RawToolCall) -> ToolCall:
+        arguments = raw.arguments
         if isinstance(arguments, str):
             found = candidates(arguments) if arguments.strip() else []
             if arguments.strip() and (not found or not found[0].complete):
                 raise ModelAnswerUnusable("The language model called a tool with arguments that cannot be read.")
             arguments = found[0].value if found else {}
-        tool = next((one for one in run.request.tools if one.name == name), None)
+        tool = next((one for one in run.request.tools if one.name == raw.name), None)
         if not isinstance(arguments, dict):
             arguments = {} if arguments is None else {"value": arguments}
         if tool is not None:
@@ -289,7 +289,7 @@ class ModelClient:
                 arguments = fit(clean(arguments), tool.parameters).value
             except Misfit as misfit:
                 raise ModelAnswerUnusable(f"The language model called {tool.name} wrongly: {misfit}.") from None
-        return ToolCall(number, name, arguments)
+        return ToolCall(raw.id, raw.name, arguments, raw.signature)
 
     # -- between attempts ----------------------------------------------------------------------------------------------
 

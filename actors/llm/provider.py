@@ -53,6 +53,7 @@ class RawToolCall:
     id: str
     name: str
     arguments: Any
+    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from recalld.actors.llm.base import LlmRequest
+from recalld.actors.llm.base import LlmRequest, Message, Tool, user
 from recalld.actors.llm.modes import JSON_OBJECT, JSON_SCHEMA, TEXT
 from recalld.storage.errors import ModelAnswerUnusable, ModelOverflow, ModelRefused
 
@@ -216,8 +216,6 @@ async def test_a_server_that_refuses_everything_is_not_asked_for_ever(openai_sta
 
 
 async def test_a_schema_and_tools_do_not_go_together() -> None:
-    from recalld.actors.llm.base import Tool
-
     with pytest.raises(ValueError, match="not both"):
         LlmRequest("reflect", (), schema={"type": "object"}, tools=(Tool("t", "", {}),))
 
@@ -236,3 +234,16 @@ async def test_a_server_that_says_the_model_missed_the_schema_this_time_keeps_it
     openai_stage.say(GOOD, missed, GOOD, GOOD)
     modes = [(await openai_stage.client.complete(request())).mode for _ in range(3)]
     assert modes == [JSON_SCHEMA, JSON_OBJECT, JSON_SCHEMA]
+
+
+async def test_gemini_gets_the_mark_of_a_call_back() -> None:
+    stage = await on_stage("gemini")
+    part = {"functionCall": {"name": "recall", "args": {"query": "tea"}}, "thoughtSignature": "abc="}
+    body = {"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}
+    stage.say(Say(raw=json.dumps(body), headers={"Content-Type": "application/json"}), "Done.")
+    tools = (Tool("recall", "Look.", {"type": "object", "properties": {"query": {"type": "string"}}}),)
+    first = await stage.client.complete(request(schema=None, tools=tools))
+    turns = (user("?"), Message("assistant", "", first.tool_calls), Message("tool", "tea", name="recall"))
+    await stage.client.complete(request(schema=None, tools=tools, messages=turns))
+    assert '"thoughtSignature":"abc="' in stage.raw[1]
+    await off_stage(stage)

@@ -112,7 +112,10 @@ def _contents(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
             parts.append({"functionResponse": {"name": one.name, "response": {"result": one.content}}})
         elif one.content:
             parts.append({"text": one.content})
-        parts += [{"functionCall": {"name": call.name, "args": call.arguments}} for call in one.tool_calls]
+        for call in one.tool_calls:
+            part: dict[str, Any] = {"functionCall": {"name": call.name, "args": call.arguments}}
+            # Models that think want their mark back with the call, or refuse the turn.
+            parts.append({**part, "thoughtSignature": call.signature} if call.signature else part)
         role = "model" if one.role == "assistant" else "user"
         if turns and turns[-1]["role"] == role:
             turns[-1]["parts"] += parts
@@ -165,19 +168,23 @@ def _reply(body: dict[str, Any]) -> Reply:
     content = first.get("content")
     held = content.get("parts") if isinstance(content, dict) else None
     parts = [one for one in held if isinstance(one, dict)] if isinstance(held, list) else []
-    calls = [one["functionCall"] for one in parts if isinstance(one.get("functionCall"), dict)]
+    calls = [one for one in parts if isinstance(one.get("functionCall"), dict)]
     finish = str(first.get("finishReason") or "STOP")
     return Reply(
         text="".join(str(one.get("text") or "") for one in parts if not one.get("thought")),
         finish_reason=_FINISH.get(finish, "other"),
         tool_calls=tuple(
-            RawToolCall(str(one.get("id") or f"call_{number}"), str(one.get("name") or ""), one.get("args"))
-            for number, one in enumerate(calls)
+            _tool_call(one["functionCall"], number, one.get("thoughtSignature")) for number, one in enumerate(calls)
         ),
         refusal=finish if finish in _REFUSED else None,
         usage=usage,
         model=model,
     )
+
+
+def _tool_call(call: dict[str, Any], number: int, signature: Any) -> RawToolCall:
+    mark = signature if isinstance(signature, str) else ""
+    return RawToolCall(str(call.get("id") or f"call_{number}"), str(call.get("name") or ""), call.get("args"), mark)
 
 
 def _usage(told: Any) -> Usage:
