@@ -44,7 +44,13 @@ _STILL_SO: Final = re.compile(
     r"|knows?|looks?|seems?)\b|['’](?:m|re|s|ve)\b",
     re.IGNORECASE,
 )
-_ASIDE: Final = re.compile(r"\[(?:shares|shared|sent|sends|image|photo|picture|attach)[^\[\]\n]*\]", re.IGNORECASE)
+# Captions, code and titles are nobody's statement of a day.
+_ASIDE: Final = re.compile(
+    r"\[(?i:shares|shared|sent|sends|image|photo|picture|attach)[^\[\]\n]*\]|```.*?(?:```|\Z)|`[^`\n]+`"
+    r"|[\"“](?:[A-Z0-9][\w'’]*|of|the|a|an|in|on|and|to|for)(?: (?:[A-Z0-9][\w'’]*|of|the|a|an|in|on|and|to|for))+[\"”]"
+    r"|《[^《》\n]*》|『[^『』\n]*』",
+    re.DOTALL,
+)
 _JUST_BEFORE: Final = re.compile(r"\s*(?:,|and|or|to|-|–)?\s*")
 
 

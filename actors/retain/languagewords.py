@@ -22,17 +22,21 @@ CLOSERS: Final = " \t\r\n\"'”’»)]}*_~`」』）.!。！～~"
 # Words that are frequent in one of these languages and rare or absent in the others.
 FUNCTION_WORDS: Final[dict[str, frozenset[str]]] = {
     "en": _words(
-        "the and is are were of to that it for with you i i'm he she they we have has had not this but be my"
+        "a an in so no me was as do it's that's see keep later get go yeah hey thanks just really good great"
+        " the and is are were of to that it for with you i i'm he she they we have has had not this but be my"
         " on at as do don't will would from or our your his her their what when who how about can if there"
     ),
     "es": _words(
-        "el la los las un una unos unas y e que de del en es son fue era eran está están estoy estaba con por para"
+        "soy vivo trabajo tengo gusta quiero nuestra nuestro hemos mañana noche semana"
+        " el la los las un una unos unas y e que de del en es son fue era eran está están estoy estaba con por para"
         " se su sus mi mis yo tú nos pero no sí ya más muy al lo le les me te hay ha han he hoy ayer mañana"
         " cuando como"
         " este esta esto porque si sin sobre también desde hasta"
     ),
     "de": _words(
-        "der die das den dem des ein eine einen einem einer und ist sind war waren nicht ich du er sie es wir ihr mit"
+        "in an so was am ab dann gut sehr wohne arbeite heute"
+        " die der das den dem des ein eine einen einem einer und ist sind war waren nicht ich du er sie es"
+        " wir ihr mit"
         " für auf von zu zum zur im am um bei aus nach wie aber oder auch noch nur hat habe haben hatte wird werden"
         " kein keine mein meine dass weil wenn schon sich mir mich uns heute gestern morgen bis ab seit als vor"
     ),
@@ -52,7 +56,8 @@ FUNCTION_WORDS: Final[dict[str, frozenset[str]]] = {
     ),
 }
 LETTERS: Final[dict[str, re.Pattern[str]]] = {
-    "es": _p(r"[ñ¿¡]|\b(?:qué|cuándo|dónde|cómo|quién|cuál|también|está|después)\b|(?:ción|ciones)\b"),
+    "en": _p(r"\b\w+(?:['’](?:ll|re|ve|m|d|s)|n['’]t)\b"),
+    "es": _p(r"[ñ¿¡áíóú]|\b(?:qué|cuándo|dónde|cómo|quién|cuál|también|está|después)\b|(?:ción|ciones)\b"),
     "de": _p(r"ß|\b\w*[äöü]\w*\b"),
     "fr": _p(r"\b(?:l|d|j|n|qu|c|s)['’]\w|ç|œ|è"),
     "pt": _p(r"ã|õ|ção\b|ções\b"),
@@ -70,7 +75,10 @@ QUESTIONS: Final[dict[str, re.Pattern[str]]] = {
         r"(?:です|ます|ました|でした|ません|でしょう|だろう|かな|の)か$|(?:ですかね|ますかね|かな|だっけ|でしたっけ)$"
         r"|^(?:なぜ|どうして|いつ|どこ|誰|だれ|何|なに|どの|どちら|いくら|いくつ)[^。]*(?:か|の)$"
     ),
-    "es": _p(r"^(?:¿|(?:qué|quién(?:es)?|cuándo|dónde|cómo|cuál(?:es)?|cuánt[oa]s?|por qué|para qué)\b)"),
+    "es": _p(
+        r"^(?:¿|(?:qué(?! (?:buen|lind|bien|bonit|pena|alegr|suerte|horror|ric|guay|maravill|gran|tal\b))"
+        r"|quién(?:es)?|cuándo|dónde|cómo|cuál(?:es)?|cuánt[oa]s?|por qué|para qué)\b)"
+    ),
     "de": _p(
         r"^(?:wer|wann|wo|woher|wohin|warum|wieso|weshalb|welche[rsnm]?)\s+(?:ist|sind|war|waren|hat|haben|habe|hast"
         r"|kommt|kommst|kann|kannst|können|muss|soll|will|willst|wird|werden|geht|macht|gibt|wohnst|wohnt)\b[^,]*$"
