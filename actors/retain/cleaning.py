@@ -59,6 +59,10 @@ _FILLER_PHRASES = re.compile(
     r"|for real|fair enough"
     r"|that['’]?s (?:perfect|great|awesome|fine|good|cool|nice|amazing|lovely|wonderful|all)|(?:received"
     r"|noted),? with thanks|well received"
+    r"|me too|on it|my bad|good luck|no idea|sounds like a plan|wrong chat|will check|be right there|hang on|hold on"
+    r"|you there"
+    r"|(?:i['’]?m )?back now|nice work|well done|good job|good point|great work|much appreciated|long time no see"
+    r"|happy (?:friday|monday)"
     r"|you too|same here|i see|i know,? right|let['’]?s (?:begin|start|go|see))\b",
     re.IGNORECASE,
 )
@@ -171,6 +175,11 @@ def is_phatic(sentence: str) -> bool:
 
 _SERVICE = re.compile(
     r"^\W*(?:(?:how|what) (?:can|may|could|else can) i (?:help|do|assist)\b.*|how (?:can|may) i (?:be of )?\w+.*"
+    r"i['’]?(?:d| would) be (?:happy|glad) to help.*|(?:sure|certainly|of course|absolutely)[,!.]? (?:here(?:['’]s"
+    r"| is| are| you go)|i can help).{0,60}|"
+    r"(?:could|can) you (?:please )?(?:clarify|elaborate|provide more|be more specific|tell me more).*"
+    r"|how does that sound|does that (?:help|make sense|work)(?: for you)?|"
+    r"what would you like (?:to|me to) .*|(?:please )?let me know.*|i(?:['’]m| am) (?:just )?an ai .*|"
     r"(?:great|good|excellent|interesting) question|let me (?:think|check|see|look)(?: (?:about|into|at) (?:that|it"
     r"|this))?(?: for you)?|"
     r"(?:i |we |my )?apologi[sz]es? (?:for|about) .*|(?:i['’]m |i am )?sorry for (?:the|any) (?:confusion"
@@ -197,25 +206,30 @@ _HOUSEKEEPING = re.compile(
     r"|resumed|begins|over)|"
     r"[\w. ]{1,30} (?:has )?(?:joined|left|entered) (?:the )?(?:meeting|call|channel|room|chat|conversation)|"
     r"(?:please )?(?:don['’]t forget to )?(?:like|subscribe)(?:,? and (?:like|subscribe|share))?(?: to .{1,30})?|"
+    r"(?:sorry,? )?(?:can|could) you (?:please )?(?:repeat|say) that(?: again)?(?: please)?|mic check.*"
+    r"|let['’]?s take (?:a|an?) .{0,20}break|"
+    r"(?:sorry,? )?you were (?:on mute|muted)|(?:is )?(?:everyone|everybody) (?:here|there)"
+    r"|(?:are )?you (?:still )?there|any (?:questions|updates|news|thoughts)|"
     r"welcome(?: (?:back|everyone|to the (?:show|podcast|meeting)))*|go ahead|please go on|please continue"
     r"|testing(?:[, ]+(?:one|two|1|2|testing))*|i['’]ll share my screen)\W*$",
     re.IGNORECASE,
 )
 
 
-def is_housekeeping(text: str) -> bool:
-    """Whether a turn is only about the talk itself: microphones, turns to speak, an offer of help, a refusal."""
+def is_housekeeping(text: str, *, assistant: bool = False) -> bool:
+    """Whether a sentence is only about the talk itself: microphones, turns to speak; of an assistant, an offer of help
+    or a refusal."""
     if len(text) > 160:
         return False
     stripped = text.strip()
-    return _HOUSEKEEPING.match(stripped) is not None or _SERVICE.match(stripped) is not None
+    return _HOUSEKEEPING.match(stripped) is not None or (assistant and _SERVICE.match(stripped) is not None)
 
 
 def says_nothing(sentences: list[str], *, assistant: bool) -> bool:
     """Whether every sentence of a turn is filler or housekeeping; an assistant may also ask back after a greeting."""
     if not sentences:
         return True
-    idle = [is_phatic(one) or is_housekeeping(one) for one in sentences]
+    idle = [is_phatic(one) or is_housekeeping(one, assistant=assistant) for one in sentences]
     if all(idle):
         return True
     return (
@@ -229,6 +243,14 @@ def says_nothing(sentences: list[str], *, assistant: bool) -> bool:
 _BOILERPLATE = re.compile(
     r"^\W*(?:page \d+(?: (?:of|/) \d+)?|seite \d+(?: von \d+)?|página \d+(?: de \d+)?|第 ?\d+ ?页"
     r"|(?:strictly )?confidential|draft|internal use only|"
+    r"(?:this )?message (?:was|has been) deleted.{0,20}|you deleted this message|<?(?:media|image|video|audio"
+    r"|sticker|gif|document)(?: message)? omitted>?|"
+    r"(?:image|photo|video|sticker|gif|attachment|voice message|inaudible|laughter|laughs|applause|crosstalk|music"
+    r"|silence|pause|unintelligible)s?|"
+    r"missed (?:voice |video )?call.{0,20}|messages (?:and calls )?are end-to-end encrypted.*|\w+ (?:added"
+    r"|removed) \w+|.{1,30} joined the group|"
+    r"(?:loading|searching(?: the web)?|thinking|typing|working|processing|please (?:wait|hold))\W*|lorem ipsum.*"
+    r"|(?:todo|tbd|tba|n/a|none|null|nil|undefined)|"
     r"(?:\(c\)|©|copyright)[^\n]{0,80}|all rights reserved|table of contents"
     r"|(?:this page )?intentionally left blank)\W*$",
     re.IGNORECASE,

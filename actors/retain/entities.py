@@ -61,6 +61,9 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?…:;。！？\n]|[\"“(\[*•>-])[\s\"
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]{2}")
 _WORDS = re.compile(r"\S+")
 _WRITES_CAPITALS = re.compile(rf"(?!I\b){_U}")
+_STREET = re.compile(r"(?:stra(?:ss|ß)e|gasse|weg|platz|street|road|avenue|lane)$", re.IGNORECASE)
+_MODEL = re.compile(r"[A-Z]{1,3}-?\d{1,4}[A-Za-z]?")
+_ORG_STARTS = ("University", "Bank", "Institute", "Bistro", "Hotel", "Restaurant", "Café", "Cafe", "Museum", "Ministry")
 _HONORIFIC_DOT = re.compile(r"^(Dr|Prof|Mr|Mrs|Ms)\. ?")
 _POSSESSIVE = re.compile(r"['’](?:s|S)?$")
 _EDGES = " \t.,;:!?…'\"“”‘’«»()[]{}<>*_`~|/\\-–—。、，"
@@ -278,7 +281,7 @@ def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
         words = surface.split()
         if words[-1].isdigit():
             if words[0].casefold() not in MEASURE_WORDS and words[0].casefold() not in NEVER_NAMES:
-                found.append(_Candidate(start, end, PRODUCT, 2))
+                found.append(_Candidate(start, end, LOCATION if _STREET.search(words[-2]) else PRODUCT, 2))
             continue
         first = words[0].casefold()
         if (
@@ -401,9 +404,11 @@ def _spelled_kind(words: list[str]) -> str:
         last = words[-1].strip(".").casefold()
         if words[0].strip(".").casefold() in PERSON_STARTS:
             return PERSON
-        if last in ORG_ENDS or words[0] in ("University", "Bank", "Institute"):
+        if _MODEL.fullmatch(words[-1]):
+            return PRODUCT
+        if last in ORG_ENDS or words[0] in _ORG_STARTS:
             return ORG
-        if last in PLACE_ENDS or words[0] in ("Lake", "Mount"):
+        if last in PLACE_ENDS or words[0] in ("Lake", "Mount", "Rue", "Via", "Calle", "Avenue"):
             return LOCATION
     return ""
 

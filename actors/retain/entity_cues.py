@@ -24,6 +24,10 @@ _LEFT: Final[tuple[tuple[str, re.Pattern[str], bool], ...]] = tuple(
     for kind, pattern, strong in (
         (
             ORG,
+            r"\b(?:team|people|guys|staff|folks|everyone|engineers?|office|friends?|buddies) (?:over )?at|"
+            r"\b(?:vendor|supplier|courier|employer|landlord|insurer|publisher|carrier|agency|distributor|retailer"
+            r"|airline)|"
+            r"\b(?:flew|fly|flying|booked|insured|bank|banks|signed)\b[^.!?]{0,30}\bwith|"
             r"\b(?:work(?:s|ed|ing)?|jobs?|position|role|employed|intern(?:s|ed|ing|ship)?|consult\w*|career"
             r"|last day|first day|colleagues?) "
             r"(?:now |currently )?(?:at|for)|\b(?:joined|joining|rejoined|founded|co-founded|employed by"
@@ -39,7 +43,8 @@ _LEFT: Final[tuple[tuple[str, re.Pattern[str], bool], ...]] = tuple(
             r"|running on|built (?:with|on|in)|"
             r"written in|everything to|(?:images|data|files|backups|logs|it|them) (?:on|in|to)|tried|proposed:"
             r"|decision:|buying|lease|leased|"
-            r"upgrad\w+ to|switch\w* from|migrat\w+ from|driv(?:e|es|ing)|presented|launched|released"
+            r"upgrad\w+ to|switch\w* from|deployed \S+ (?:on|to)|sign\w* up for|subscrib\w+ to|log\w* in(?:to| to)"
+            r"|migrat\w+ from|driv(?:e|es|ing)|presented|launched|released"
             r"|our (?:\w+ )?(?:tool|database|editor|tracker) is"
             r"|instead of using|downloaded|wrote the parser for)",
             True,

@@ -28,17 +28,17 @@ NEVER_NAMES = word_set(
     whatever not no yes ok okay yeah yep nope of in on at by to from with without about into over under after before
     since until as is am are was were be been being do does did done have has had will would shall should can could
     may might must i'm i've i'll i'd im ive id it's that's there here there's here's let's don't doesn't didn't
-    isn't can't won't what's monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays
-    thursdays fridays saturdays sundays mon tue tues wed thu thur thurs fri sat sun january february march april
-    june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today
-    tomorrow yesterday tonight morning afternoon evening night noon midnight week weekend month year spring summer
-    autumn fall winter pm utc gmt bc ad lol omg btw imo imho fyi asap tbh idk brb aka eg ie etc ps pps re fwd ty thx
-    np haha hahaha wow hey hi hello oh ah hmm please thanks thank thankyou sorry congrats congratulations bye
-    goodbye welcome mr mrs ms dr prof sir madam todo note faq url http https www user assistant system human agent
-    ai bot chatbot model tool speaker lunes martes miércoles jueves viernes sábado domingo montag dienstag mittwoch
-    donnerstag freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche enero febrero marzo abril
-    mayo junio julio agosto septiembre octubre noviembre diciembre januar februar märz juni juli oktober dezember
-    ich wir sie er es du der die das ein eine
+    isn't can't won't what's monday tuesday wednesday thursday friday saturday sunday ceo cto cfo coo vp mondays
+    tuesdays wednesdays thursdays fridays saturdays sundays mon tue tues wed thu thur thurs fri sat sun january
+    february march april june july august september october november december jan feb mar apr jun jul aug sep sept
+    oct nov dec today tomorrow yesterday tonight morning afternoon evening night noon midnight week weekend month
+    year spring summer autumn fall winter pm utc gmt bc ad lol omg btw imo imho fyi asap tbh idk brb aka eg ie etc
+    ps pps re fwd ty thx np haha hahaha wow hey hi hello oh ah hmm please thanks thank thankyou sorry congrats
+    congratulations bye goodbye welcome mr mrs ms dr prof sir madam todo note faq url http https www user assistant
+    system human agent ai bot chatbot model tool speaker lunes martes miércoles jueves viernes sábado domingo montag
+    dienstag mittwoch donnerstag freitag samstag sonntag lundi mardi mercredi jeudi vendredi samedi dimanche enero
+    febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre januar februar märz juni juli
+    oktober dezember ich wir sie er es du der die das ein eine
     """
 )
 """Words that are no name whatever their case: little words, calendar words, chat shorthand, roles."""
@@ -97,11 +97,12 @@ ORG_ENDS = word_set(
     """
     inc corp ltd llc gmbh ag co plc corporation company university college institute foundation bank group labs lab
     studio studios systems technologies software school hospital agency committee association society museum energy
-    ceramics optics air freight werke express lines shipping railways rail oil steel textiles tours travel magazine
-    gazette herald news charters mills radio gym bakery press media motors airlines airways records pictures pharma
-    foods logistics insurance consulting partners holdings industries council ministry department union federation
-    league orchestra theatre clinic publishing publishers electronics robotics analytics capital ventures brothers
-    pharmaceuticals telecom networks games entertainment church club
+    ceramics optics high academy dental print cafe bistro ab oy bv nv sarl spa pty air freight werke express lines
+    shipping railways rail oil steel textiles tours travel magazine gazette herald news charters mills radio gym
+    bakery press media motors airlines airways records pictures pharma foods logistics insurance consulting partners
+    holdings industries council ministry department union federation league orchestra theatre clinic publishing
+    publishers electronics robotics analytics capital ventures brothers pharmaceuticals telecom networks games
+    entertainment church club
     """
 )
 """Last words that make a run of capitals an organisation."""
