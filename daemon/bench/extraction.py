@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -124,6 +124,19 @@ def report(plan: Plan, judged: Sequence[Judged]) -> Report:
         "items": len(judged),
         "figures": {name: asdict(figure) | {"wanted": WANTED.get(name)} for name, figure in total.items()},
     }
+    for by, found in parts.items():
+        data[by] = {group: {name: figure.share for name, figure in rows.items()} for group, rows in found.items()}
+    made = Report(data)
+    made.table(
+        f"Local extraction, mode {plan.mode}: {len(judged)} labelled items",
+        ["", "share", "right", "judged", "of those found", "wanted", ""],
+        [_row(name, figure) for name, figure in total.items()],
+    )
+    if entities := total.get("entities"):
+        kinds = Counter(check.kind for one in judged for check in one.checks if check.figure == "entities")
+        data["figures"]["entities"]["misses"] = {kind: kinds[kind] for kind in ("wrong kind", "lost", "extra")}
+        row = ["", entities.precision, entities.recall, entities.share, *data["figures"]["entities"]["misses"].values()]
+        made.table("Entities", ["", "precision", "recall", "F1", "wrong kind", "lost", "invented"], [row])
     for by, found in parts.items():
         data[by] = {group: {name: figure.share for name, figure in rows.items()} for group, rows in found.items()}
     made = Report(data)
