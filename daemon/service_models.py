@@ -16,6 +16,7 @@ from recalld.actors.llm.models import filled
 from recalld.actors.retain.extraction import MODEL
 from recalld.actors.spending import Price, consolidation_estimate, money, reflect_estimate
 from recalld.daemon.dispatch import REPROCESS, Dispatcher, extraction_by, pack_payload
+from recalld.daemon.screening import Screening
 from recalld.daemon.settings_llm import llm_config
 from recalld.storage import codec
 from recalld.storage.errors import BankNotFound, Conflict, NotFound, RecalldError
@@ -134,6 +135,8 @@ class ModelAnswers:
         """The facts and chunks that retaining one item would give; nothing is stored."""
         (item,) = await self.screening.items(tenant, bank_id, [item])
         by = extraction_by(self.settings)
+        # What the bank's policy takes out reaches no model here either.
+        (item,) = await self.screening.items(tenant, bank_id, [item])
         job = messages.DryRunJob(tenant, bank_id, item.to_plain(), self._clock(), self.retain_defaults(), overrides, by)
         answer: Answer = await self._work(job)
         return answer

@@ -23,13 +23,17 @@ Answer = Callable[[str], Any]
 
 
 class ModelServer:
-    """`answer` may be changed while it serves. `prompts` are the user messages that arrived, in order."""
+    """`answer` may be changed while it serves. `prompts` are the user messages that arrived, in order.
+
+    Prompts that hold `slow` are answered after `delay` seconds.
+    """
 
     def __init__(self) -> None:
         self.answer: Answer = said_as_is
         self.prompts: list[str] = []
         self.bodies: list[dict[str, Any]] = []
         self.delay = 0.0
+        self.slow = ""
         self.finish = "stop"
         self.usage: dict[str, Any] | None = {"prompt_tokens": 100, "completion_tokens": 20}
         self.url = ""
@@ -44,7 +48,7 @@ class ModelServer:
         prompt = body["messages"][-1]["content"]
         self.bodies.append(body)
         self.prompts.append(prompt)
-        if self.delay:
+        if self.delay and self.slow in prompt:
             await asyncio.sleep(self.delay)
         said = self.answer(prompt)
         if isinstance(said, tuple):

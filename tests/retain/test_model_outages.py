@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from recalld.daemon.archive import restore
 from recalld.daemon.service import MemoryService
 from recalld.storage.errors import BudgetExhausted, Conflict, ModelUnavailable
 
@@ -188,9 +189,8 @@ async def test_a_cap_makes_async_work_wait_until_it_is_raised(server: ModelServe
     await retain(service, "b", "Ben likes tea.")
     with pytest.raises(BudgetExhausted) as caught:
         await retain(service, "b", "Zoe left.")
-    assert (
-        caught.value.status == 429 and caught.value.retry_after > 0 and "budget_bank_calls_per_day" in caught.value.message
-    )
+    assert caught.value.status == 429 and caught.value.retry_after > 0
+    assert "budget_bank_calls_per_day" in caught.value.message
     operation_id = await queue(service, "b", "Zoe left the project.")
     waiting = await until_operation(service, "b", operation_id, lambda found: found["progress"] is not None)
     assert waiting["progress"]["stage"] == "waiting_for_budget" and waiting["status"] == "processing"
@@ -225,3 +225,33 @@ async def test_what_was_spent_is_known_after_a_restart(server: ModelServer, tmp_
     async with service_with(server, tmp_path / "home", budget_calls_per_day=2) as service:
         with pytest.raises(BudgetExhausted):
             await retain(service, "d", "Zoe left.")
+
+
+async def test_a_crash_in_the_middle_loses_neither_the_text_nor_what_was_paid(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    """A copy of the store taken in the middle is what a crash leaves."""
+    server.delay, server.slow = 3.0, "Zoe"
+    text = "\n".join(f"In week {n} Ana shipped part {n} of the project." for n in range(60)) + "\nZoe left the project."
+    async with service_with(server, tmp_path / "first", retain_chunk_size=1600) as service:
+        running = asyncio.create_task(retain(service, "b", text, document_id="d"))
+        for _ in range(100):
+            if server.calls > 1 and len(await ledger(service, "b")) == server.calls - 1:
+                break
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
+        await service.backup(tmp_path / "copy.tar")
+        await running
+    before = server.calls
+    server.delay = 0.0
+    restore(tmp_path / "second", tmp_path / "copy.tar")
+    async with service_with(server, tmp_path / "second", retain_chunk_size=1600) as service:
+        found: dict[str, Any] = {"operations": []}
+        for _ in range(300):
+            found = await service.list_operations(TENANT, "b", "completed", None, 10, 0, False)
+            if found["operations"]:
+                break
+            await asyncio.sleep(0.02)
+        assert found["operations"]
+        assert len(await texts(service, "b")) == 61
+        assert server.calls - before == 1
