@@ -138,18 +138,6 @@ def report(plan: Plan, judged: Sequence[Judged]) -> Report:
         row = ["", entities.precision, entities.recall, entities.share, *data["figures"]["entities"]["misses"].values()]
         made.table("Entities", ["", "precision", "recall", "F1", "wrong kind", "lost", "invented"], [row])
     for by, found in parts.items():
-        data[by] = {group: {name: figure.share for name, figure in rows.items()} for group, rows in found.items()}
-    made = Report(data)
-    made.table(
-        f"Local extraction, mode {plan.mode}: {len(judged)} labelled items",
-        ["", "share", "right", "judged", "of those found", "wanted", ""],
-        [_row(name, figure) for name, figure in total.items()],
-    )
-    if entities := total.get("entities"):
-        made.table(
-            "Entities", ["", "precision", "recall", "F1"], [["", entities.precision, entities.recall, entities.share]]
-        )
-    for by, found in parts.items():
         table: list[list[Any]] = [["items", *(len(groups[by][group]) for group in found)]]
         for name in total:
             table.append([name, *(rows[name].share if name in rows else "" for rows in found.values())])
