@@ -11,6 +11,7 @@ A text that only talks about such a thing is left alone.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -31,6 +32,9 @@ _TABLE_HEAD: Final = re.compile(r"^[ \t]*#[ \t]+score[ \t]+date[ \t]+(?:arms[ \t
 _TABLE_ROW: Final = re.compile(r"^[ \t]*\d+[ \t]+-?\d+\.\d{3}[ \t]+(?:\d{4}-\d\d-\d\d[ \t]+)?\S")
 _TABLE_MORE: Final = re.compile(r"^(?:[ \t]{12,}\S|\.\.\. and \d+ more; see --limit)")
 _OBJECT: Final = re.compile(r"^.*\bRecallResult\(id=['\"][0-9a-f\-]{36}['\"], text=.*$", re.MULTILINE)
+_ANSWER: Final = re.compile(r"""\{\s*"results"\s*:\s*\[\s*\{|^[ \t]*\{'results':\s*\[\{""", re.MULTILINE)
+_DECODER: Final = json.JSONDecoder()
+MOST_LITERAL: Final = 1_000_000
 _HEADING: Final = re.compile(
     r"^\W*(?:(?:here (?:are|is)|these are|the following|found|using|use|given|based on)\b.{0,30}?)?"
     r"(?:(?:relevant|recalled|retrieved|related|recent|stored|past|previous|your|my|the|\d+)\s){0,3}"
@@ -77,8 +81,9 @@ def without_blocks(text: str) -> tuple[str, int]:
     if "memory" in text and "score" in text:
         text, n = _without_table(text)
         count += n
-    if text.lstrip()[:1] == "{" and is_recall_answer(text):
-        return "", count + 1
+    if "results" in text:
+        text, n = _without_answers(text)
+        count += n
     return (text.strip() if count else text), count
 
 
@@ -109,14 +114,45 @@ def _without_table(text: str) -> tuple[str, int]:
     return "\n".join(kept), count
 
 
+def _without_answers(text: str) -> tuple[str, int]:
+    """Without answers of a recall in the middle of a text: JSON, or a dict as Python prints it, on a line of its own."""
+    kept: list[str] = []
+    place = count = 0
+    for match in _ANSWER.finditer(text):
+        if match.start() < place:
+            continue
+        end = _end_of_answer(text, match.start(), match[0])
+        if end > match.start():
+            kept.append(text[place : match.start()])
+            place, count = end, count + 1
+    return "".join((*kept, text[place:])), count
+
+
+def _end_of_answer(text: str, start: int, opening: str) -> int:
+    """Where the answer that begins at `start` ends; `start` itself when it is none."""
+    try:
+        if '"' in opening:
+            value, end = _DECODER.raw_decode(text, start)
+        else:
+            end = text.find("\n", start)
+            end = len(text) if end < 0 else end
+            value = ast.literal_eval(text[start:end].strip()) if end - start < MOST_LITERAL else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return start
+    return end if _is_answer(value) else start
+
+
 def is_recall_answer(text: str) -> bool:
     """Whether a text is the JSON answer of a recall: results with an id, a text and a type each."""
     if '"results"' not in text or '"text"' not in text:
         return False
     try:
-        value = json.loads(text)
+        return _is_answer(json.loads(text))
     except (ValueError, RecursionError):
         return False
+
+
+def _is_answer(value: Any) -> bool:
     results = value.get("results") if isinstance(value, dict) else None
     return isinstance(results, list) and bool(results) and all(_is_result(one) for one in results)
 

@@ -113,8 +113,10 @@ def date_of(result: Mapping[str, Any]) -> str:
 
 
 def text_of(result: Mapping[str, Any]) -> str:
-    """The text on one line; an opinion and an observation say that they are one."""
+    """The text on one line; an opinion and an observation say that they are one, and a risk says what it is."""
     text = " ".join(str(result.get("text", "")).split())
+    if risks := result.get("risks"):
+        text = f"[risk: {', '.join(risks)}] {text}"
     kind = result.get("type")
     if kind == "opinion" and result.get("confidence") is not None:
         return f"[opinion, {float(result['confidence']):.2f}] {text}"

@@ -60,6 +60,16 @@ async def test_an_answer_of_the_api_is_known_again_and_nothing_is_stored(bank: B
     assert (await bank.document("new"))["original_text"] == "See:\n\nI moved to Rome."
 
 
+async def test_answers_in_the_middle_of_a_text_are_known_again(bank: Bank) -> None:
+    answer = json.loads(json.dumps(await recalled(bank), default=list))
+    for number, shown in enumerate((json.dumps(answer), json.dumps(answer, indent=2), repr(answer))):
+        await bank.retain({"content": f"I got\n{shown}\nand moved to Rome.", "document_id": f"new-{number}"})
+        assert (await bank.document(f"new-{number}"))["original_text"] == "I got\n\nand moved to Rome."
+    other = 'The answer {"results": [{"id": "x", "score": 1}]} is not ours.'
+    await bank.retain({"content": other, "document_id": "other"})
+    assert (await bank.document("other"))["original_text"] == other
+
+
 async def test_listed_lines_equal_to_stored_units_are_dropped_and_new_ones_kept(bank: Bank) -> None:
     await recalled(bank)
     text = (
