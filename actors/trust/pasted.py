@@ -34,7 +34,7 @@ _TABLE_MORE: Final = re.compile(r"^(?:[ \t]{12,}\S|\.\.\. and \d+ more; see --li
 _OBJECT: Final = re.compile(r"^.*\bRecallResult\(id=['\"][0-9a-f\-]{36}['\"], text=.*$", re.MULTILINE)
 _ANSWER: Final = re.compile(r"""\{\s*"results"\s*:\s*\[\s*\{|^[ \t]*\{'results':\s*\[\{""", re.MULTILINE)
 _DECODER: Final = json.JSONDecoder()
-MOST_LITERAL: Final = 1_000_000
+MOST_LITERAL: Final = 200_000
 _HEADING: Final = re.compile(
     r"^\W*(?:(?:here (?:are|is)|these are|the following|found|using|use|given|based on)\b.{0,30}?)?"
     r"(?:(?:relevant|recalled|retrieved|related|recent|stored|past|previous|your|my|the|\d+)\s){0,3}"
@@ -57,7 +57,7 @@ _BEHIND: Final = re.compile(
 MOST_LINES: Final = 100
 # Any of these stands in a text that holds recalled memories; a backslash may spell one.
 _MAY_HOLD: Final = re.compile(
-    r"<<quoted|memor|recall|recollect|remember|\"results\"|context>|mental|recuerdo|erinnerung|记忆|記憶|回忆|メモリ|\\u",
+    r"<<quoted|memor|recall|recollect|remember|[\"']results[\"']|context>|mental|recuerdo|erinnerung|记忆|記憶|回忆|メモリ|\\u",
     re.IGNORECASE,
 )
 
@@ -115,7 +115,7 @@ def _without_table(text: str) -> tuple[str, int]:
 
 
 def _without_answers(text: str) -> tuple[str, int]:
-    """Without answers of a recall in the middle of a text: JSON, or a dict as Python prints it, on a line of its own."""
+    """Without answers of a recall inside a text: JSON, or on a line of its own a dict as Python prints it."""
     kept: list[str] = []
     place = count = 0
     for match in _ANSWER.finditer(text):
