@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from recalld.actors.retain import attribute_languages
+from recalld.actors.retain import attribute_languages, languages
 from recalld.actors.retain import attribute_rules as rules
 from recalld.actors.retain import attribute_words as w
 from recalld.actors.retain.attribute_rules import Rule
@@ -321,6 +321,8 @@ def clauses(sentence: str) -> list[tuple[str, Statement]]:
     with what is said later.
     """
     whole = read_statement(sentence)
+    if not sentence.isascii() and len(sentence) <= 300 and (parts := _denied_behind(sentence, whole)) is not None:
+        return parts
     if not whole.attribute or len(sentence) > 300:
         return [(sentence, whole)]
     for join in _JOINS.finditer(sentence):
@@ -354,3 +356,23 @@ def _written_subject(left: str, statement: Statement) -> str:
         left,
     )
     return opening.group() if opening else ""
+
+
+_SUBJECT_ZH = re.compile(
+    r"(?P<s>我(?!们)|[\u4e00-\u9fff]{2,4}?)(?=(?:已经|都|也|还|一直|现在)?\s*(?:使用|采用|用|有|在|是|写|做|喜欢|住|养|会|吃|喝|要|想))"
+)
+_DENIED_BEHIND = re.compile(r"(?<=[\u3040-\u9fff\w])[，、](?=(?:但|也|而且|并且|并)?(?:不|没|沒|别))")
+
+
+def _denied_behind(sentence: str, whole: Statement) -> list[tuple[str, Statement]] | None:
+    """Chinese says the subject once: `团队用Postgres，不想要向量库` states one thing and denies another."""
+    cut = _DENIED_BEHIND.search(sentence)
+    subject = _SUBJECT_ZH.match(sentence) if cut is not None else None
+    if cut is None or subject is None or whole.denied:
+        return None
+    left, right = sentence[: cut.start()], sentence[cut.end() :]
+    right = right.removeprefix("但").removeprefix("而且").removeprefix("并且")
+    if len(left) < 4 or len(right) < 4 or languages.polarity(left, "zh") < 0:
+        return None
+    owner = "I" if subject["s"] == "我" else whole.subject
+    return [(left + "。", whole), (subject["s"] + right, Statement(owner, owner.casefold(), denied=True))]

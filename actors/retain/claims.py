@@ -336,6 +336,8 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
     if asks or weight(sentence) < _LEAST:
         return False
     last = passage[slice(*run.spans[-1])] if run.spans else ""
+    if len(run.statements) == 1 and _TITLE_LINE.match(last) and not _LIST_LINE.match(last):
+        return False  # a title says nothing without what stands under it
     if sentence[0] > "\u2e7f":
         return close and not _LEANS.match(sentence) and not is_question(last)
     fresh = None if sentence[0].islower() else _AND_NEW.match(sentence)

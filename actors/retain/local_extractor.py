@@ -235,8 +235,6 @@ class _Chunk:
         main = _main(saying.statements)
         people = frozenset(name.name.casefold() for name in names if name.kind == PERSON)
         denied = not question and (main.denied if main.attribute else any(map(denies, sentences(saying.telling)[:1])))
-        if main.attribute and not denied and not question and len(saying.statements) == 1:
-            denied = denies(saying.telling) and main.value != "dislikes"
         fact = Fact(
             text=_written(saying, when.text),
             network=network,
