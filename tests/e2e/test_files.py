@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 from e2e_daemon import Answer, Bank, Daemon
-from files_made import docx, example, multipart, pdf
+from files_made import docx, example, multipart
 from hindsight_client import Hindsight
 
 from recalld.actors.files.store import FileStore
+from recalld.daemon import archive
 
 needs_library = pytest.mark.skipif(importlib.util.find_spec("markitdown") is None, reason="needs recalld[files]")
 KEEPER = "Who keeps the lighthouse?"
@@ -277,6 +278,14 @@ def test_a_daemon_killed_in_the_middle_of_an_upload_sweeps_at_its_next_start(sta
     assert again.wire.bank("b").texts("bees")
 
 
-@needs_library
-def test_a_pdf_of_many_pages_is_read_within_its_limits(bank: Bank) -> None:
-    assert upload(bank, "a.pdf", pdf("Ana keeps bees."))["status"] == "completed"
+def test_a_backup_holds_uploads_and_a_restored_home_serves_them(start: Callable[..., Daemon], tmp_path: Path) -> None:
+    daemon = start("inline")
+    bank = daemon.wire.bank("b")
+    done = upload(bank, "kept.txt", b"Ana keeps bees.", document_id="kept")
+    backup = tmp_path / "home.tar"
+    assert daemon.wire.send("POST", "/v1/admin/backup", {"path": str(backup)}).status == 200
+    archive.restore(tmp_path / "restored", backup)
+    again = start("inline", home=tmp_path / "restored")
+    assert again.wire.send("GET", done["result_metadata"]["download_url"]).body == b"Ana keeps bees."
+    (path,) = left(again, bank)
+    assert path.stat().st_mode & 0o77 == 0
