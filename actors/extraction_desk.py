@@ -178,7 +178,7 @@ class ExtractionDesk:
         results: dict[str, dict[str, Any]] = {}
         asked: dict[int, dict[str, Any]] = {}
         for name, operation in PROBED.items():
-            if self._stage is None:
+            if self._stage is None or not self._stage.calls(operation):
                 results[name] = {"ok": False, "status": "not_configured", "latency_ms": None}
                 continue
             try:

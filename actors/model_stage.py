@@ -36,6 +36,10 @@ class ModelStage:
         """The model of `retain`, `consolidate` or `reflect`."""
         return self._models.llm(operation)
 
+    def calls(self, operation: str) -> bool:
+        """Whether that operation has a model to call."""
+        return self._models.calls(operation)
+
     async def close(self) -> None:
         await self._models.close()
 

@@ -21,6 +21,7 @@ from recalld.actors.encoder_client import EncoderClient
 from recalld.actors.encoder_messages import EmbeddedTexts
 from recalld.actors.extraction_desk import ExtractionDesk
 from recalld.actors.hosting import log_unexpected
+from recalld.actors.llm.base import RETAIN
 from recalld.actors.messages import (
     AskModel,
     CommitErase,
@@ -152,7 +153,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         waiting = _Waiting(job, loop.create_future(), size, documents, loop.time() + job.seconds)
         if job.provider == MODEL:
-            if self._stage is None:
+            if self._stage is None or not self._stage.calls(RETAIN):
                 raise BadRequest("extraction.provider is 'model' and no model is set; set llm.provider, or use 'auto'.")
             waiting.model, waiting.ready = self._stage.model, False
         self._waiting.append(waiting)

@@ -17,19 +17,17 @@ from recalld.actors.directory import Assignment, Directory, Shards
 from recalld.actors.embedding import Embedder
 from recalld.actors.encoder import Encoder
 from recalld.actors.ledger import Ledger, observe
-from recalld.actors.llm.base import Limits
-from recalld.actors.llm.models import LlmConfig, Models
+from recalld.actors.llm.base import OPERATIONS, Limits
+from recalld.actors.llm.models import SILENT, LlmConfig, Models
 from recalld.actors.llm.provider import ModelChoice
 from recalld.actors.model_stage import ModelStage
 from recalld.actors.models import find_model
 from recalld.actors.recall.bank import settings_from_plain
-from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorSpec, Resolver
 from recalld.actors.shard import Shard
 from recalld.actors.spending import Caps, PriceTable
 from recalld.actors.worker import Worker
 from recalld.daemon import bank_settings
-from recalld.daemon.dispatch import extraction_by
 from recalld.daemon.settings_llm import llm_config
 from recalld.daemon.settings_recall import recall_settings
 from recalld.daemon.settings_table import Settings
@@ -131,11 +129,12 @@ def _model_stage(routes: Shards, values: dict[str, Any]) -> ModelStage:
 
 
 def model_values(settings: Settings) -> dict[str, Any] | None:
-    """What the worker needs for language models; None where no retain calls one."""
-    if extraction_by(settings) != MODEL:
+    """What the worker needs for language models; None where nothing calls one."""
+    config = llm_config(settings)
+    if all(config.of(operation).provider in SILENT for operation in OPERATIONS):
         return None
     return {
-        "llm": asdict(llm_config(settings)),
+        "llm": asdict(config),
         "prices": list(settings.budget_prices),
         "caps": [settings.budget_calls_per_day, settings.budget_tokens_per_day, settings.budget_cost_per_day],
         "keep_us": int(settings.ledger_days * DAY_US),

@@ -17,9 +17,12 @@ import structlog
 from recalld.actors import messages
 from recalld.actors.directory import Shards
 from recalld.actors.hosting import log_unexpected
+from recalld.actors.llm.base import RETAIN
+from recalld.actors.llm.models import SILENT
 from recalld.actors.reads_files import FILE_KIND
 from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorRef
+from recalld.daemon.settings_llm import llm_config
 from recalld.storage import codec
 from recalld.storage.errors import BudgetExhausted, ModelRateLimited, ModelUnavailable, RecalldError
 
@@ -304,8 +307,8 @@ def extraction_by(settings: Settings) -> str:
     """Who turns texts into facts: `model`, `local` or `none`."""
     if settings.extraction_provider != "auto":
         return settings.extraction_provider
-    named: str = getattr(settings, "llm_provider", "local")
-    return named if named in ("local", "none") else MODEL
+    named = llm_config(settings).of(RETAIN).provider
+    return named if named in SILENT else MODEL
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

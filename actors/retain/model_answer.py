@@ -16,8 +16,10 @@ from typing import Any
 import structlog
 
 from recalld.actors.retain import model_labels
+from recalld.actors.retain.aliases import aliases
 from recalld.actors.retain.attributes import NOTHING, read_statement
 from recalld.actors.retain.canonical import clean_text
+from recalld.actors.retain.dating import dated
 from recalld.actors.retain.entities import deduplicated
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
 from recalld.actors.retain.model_prompts import KINDS, ReadingRules
@@ -199,7 +201,14 @@ def _fact(
 ) -> Fact:
     network = _NETWORKS.get(str(fields.get("network", fields.get("fact_type", ""))).strip().casefold(), WORLD)
     entities, tags = _entities(fields, source, chunk, rules, dropped)
-    start, end = _when(fields, chunk, dropped)
+    start, end = _when(fields, source, chunk, dropped)
+    date_text = ""
+    if rules.mode != "verbatim":
+        # Relative words that the model left in its sentence are written out like everybody's; its own dates go first.
+        read = dated(text, chunk.anchor, chunk.utc_offset_minutes)
+        text, date_text = read.text, read.date_text
+        if start is None and end is None:
+            start, end = read.start, read.end
     speaker = _person(fields.get("speaker"), source)
     subject = _person(fields.get("subject"), source)
     asks = is_question(text)
@@ -215,6 +224,7 @@ def _fact(
         entities=entities,
         occurred_start=start,
         occurred_end=end,
+        date_text=date_text,
         confidence=_confidence(fields.get("confidence")) if network == OPINION else None,
         question=asks,
         trust=trust_of(text),
@@ -222,6 +232,7 @@ def _fact(
         attribute=claims,
         value=statement.value if claims else "",
         polarity=-1 if denied else 1,
+        aliases=aliases(text, speaker),
         tags=tags,
     )
 
@@ -296,9 +307,18 @@ def _caused(fact: Fact, index: int, value: Any, place: Mapping[int, int]) -> Fac
 # -- dates -----------------------------------------------------------------------------------------------------------
 
 
-def _when(fields: Mapping[str, Any], chunk: ExtractionInput, dropped: list[Dropped]) -> tuple[int | None, int | None]:
+def _when(
+    fields: Mapping[str, Any], source: _Source, chunk: ExtractionInput, dropped: list[Dropped]
+) -> tuple[int | None, int | None]:
     start = instant_range(fields.get("occurred_start"), chunk)
     end = instant_range(fields.get("occurred_end"), chunk)
+    if chunk.undated:
+        # Without a date of the text only what it spells out can be known.
+        start, end = (
+            found if found and str(fields.get(name)).strip()[:4] in source.folded else None
+            for name, found in (("occurred_start", start), ("occurred_end", end))
+        )
+        return (None if start is None else start[0]), (end or start or (None, None))[1]
     for name, found in (("occurred_start", start), ("occurred_end", end)):
         if found is None and _one_line(fields.get(name)).casefold() not in ("", "null", "none", "n/a", "unknown"):
             dropped.append(Dropped("", "unreadable or impossible date"))

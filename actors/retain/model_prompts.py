@@ -84,7 +84,7 @@ def reading_of(chunk: ExtractionInput, rules: ReadingRules, anchor_assumed: bool
 
     An assumed anchor counts by its day: what is sent without a time a second time that day says the same.
     """
-    anchor = str(_moment(chunk).date()) if anchor_assumed else str(chunk.mentioned_at)
+    anchor = "" if chunk.undated else str(_moment(chunk).date()) if anchor_assumed else str(chunk.mentioned_at)
     entities = [[one.name, one.kind, one.exact] for one in chunk.extra_entities]
     parts = [rules.identity, chunk.text, chunk.context, chunk.speaker_hint, anchor, chunk.utc_offset_minutes, entities]
     return _digest(json.dumps(parts, ensure_ascii=False))
@@ -175,7 +175,10 @@ def text_message(chunk: ExtractionInput, rules: ReadingRules) -> str:
     if rules.mission:
         parts.append("What this memory is for, and what to look for first: " + rules.mission)
     moment = _moment(chunk)
-    parts.append("Date of the text: " + moment.strftime("%A, %Y-%m-%d %H:%M ") + _zone(moment))
+    if chunk.undated:
+        parts.append("Date of the text: not known. Keep relative times as they are, without dates.")
+    else:
+        parts.append("Date of the text: " + moment.strftime("%A, %Y-%m-%d %H:%M ") + _zone(moment))
     if chunk.context:
         parts.append("Where it comes from:\n" + fence(chunk.context, rules.identity, kind="context"))
     if chunk.speaker_hint:

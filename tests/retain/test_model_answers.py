@@ -264,3 +264,32 @@ def test_label_groups_are_checked() -> None:
     for wrong in ([{}], [{"key": "a:b"}], [{"key": "a"}, {"key": "a"}], [{"key": "a", "type": "x"}], ["a"]):
         with pytest.raises(Unprocessable):
             checked(wrong)
+
+
+def test_relative_words_a_model_left_in_are_written_out() -> None:
+    (fact,) = read({"facts": [{"text": "Ana moved to Lyon yesterday."}]}, "Ana: I moved to Lyon yesterday.").facts
+    assert "yesterday" not in fact.text and "12 May 2026" in fact.text
+    assert fact.occurred_start == 1778536800000000 and fact.date_text
+    (kept,) = read(
+        {"facts": [{"text": "Ana moved on 3 May 2026.", "occurred_start": "2026-05-03"}]}, "Ana moved."
+    ).facts
+    assert kept.text == "Ana moved on 3 May 2026."
+
+
+def test_a_text_without_a_date_gives_only_dates_it_spells_out() -> None:
+    chunk = ExtractionInput("Ana moved yesterday. Ben moved in May 2024.", mentioned_at=MAY, undated=True)
+    facts = [
+        {"text": "Ana moved yesterday.", "occurred_start": "2026-05-12"},
+        {"text": "Ben moved in May 2024.", "occurred_start": "2024-05"},
+    ]
+    ana, ben = reading_from({"facts": facts}, (), chunk, ReadingRules("m")).facts
+    assert (ana.text, ana.occurred_start) == ("Ana moved yesterday.", None)
+    assert ben.occurred_start is not None
+    assert "not known" in messages_for(chunk, ReadingRules("m"))[1].content
+
+
+def test_a_claim_is_read_off_the_sentence_for_what_may_replace_it() -> None:
+    (fact,) = read({"facts": [{"text": "Ana lives in Lyon.", "subject": "Ana"}]}, "Ana: I live in Lyon.").facts
+    assert (fact.subject, fact.attribute, fact.value, fact.polarity) == ("Ana", "lives_in", "lyon", 1)
+    (fact,) = read({"facts": [{"text": "Ana no longer works at Acme."}]}, "Ana: I no longer work at Acme.").facts
+    assert fact.polarity == -1
