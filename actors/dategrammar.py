@@ -161,7 +161,7 @@ def _months(m: Match, a: Anchor) -> Reading:
 
 @rule(
     rf"\b(?P<part>early|mid|middle of|late|beginning of|start of|end of|by the end of)[ -]+(?:the\s+)?"
-    rf"(?:(?P<step>{LAST}|this|next)\s+)?(?P<u>week|month|year|quarter|decade|{MONTH}|{SEASON}|(?P<yy>{YEAR}))\b"
+    rf"(?:(?P<step>{LAST}|this|next)\s+)?(?P<u>week(?! of \d)|month|year|quarter|decade|{MONTH}|{SEASON}|(?P<yy>{YEAR}))\b"
     rf"(?:\s+(?:of\s+)?(?P<y>{YEAR}))?"
 )
 def _part(m: Match, a: Anchor) -> Range | None:
@@ -348,7 +348,7 @@ def _other_day(m: Match, a: Anchor) -> Range:
 
 
 @rule(
-    r"\b(?:(?P<s>last|this|next)\s+|(?:on|at|during|over|for|since|before|after|by)\s+)(?P<h>christmas eve"
+    r"\b(?:(?P<s>last|this|next)\s+|(?:on|at|during|over|for|since|before|after|by|around)\s+)(?P<h>christmas eve"
     r"|christmas|new year's eve|new year's day|new year's|halloween|valentine's day)\b(?:\s+(?:day\s+)?"
     r"(?P<y>[12]\d{3})\b)?"
 )
@@ -461,7 +461,16 @@ def _spanned(reader: Reader, m: Match, a: Anchor) -> Found | None:
 
 
 _BEHIND_PREPOSITION: Final = frozenset(
-    {datespoken.so_long, datespoken.end_of_business, _short_weekday, _bare_month, _bare_season, _in_year, _closing_year}
+    {
+        datespoken.so_long,
+        datespoken.end_of_business,
+        datespoken.short_year,
+        _short_weekday,
+        _bare_month,
+        _bare_season,
+        _in_year,
+        _closing_year,
+    }
 )
 
 

@@ -13,7 +13,7 @@ from recalld.actors import dateranges as r
 from recalld.actors.dategrammar import atoms
 from recalld.actors.dateranges import DAY, Anchor
 from recalld.actors.daterules import Found
-from recalld.actors.datewords import GATE, NUMBER, TRIGGER, UNIT, WEEKDAY, WEEKDAY_NUMBERS, Triggers, number_of
+from recalld.actors.datewords import GATE, NUMBER, SEASONS, TRIGGER, UNIT, WEEKDAY, WEEKDAY_NUMBERS, Triggers, number_of
 
 Match = re.Match[str]
 
@@ -40,7 +40,18 @@ _FISCAL: Final = re.compile(
     r"|black|good|ash|cyber|casual|holy|palm|shrove|maundy|bloody|fat|giving)\s*$"
 )
 # "our Monday standup", "a Friday afternoon": a habit or any such day.
-_DETERMINED: Final = re.compile(r"\b(?:our|my|your|his|her|their|its|an?|any|some|most|weekly|usual|regular)\s+$")
+_DETERMINED: Final = re.compile(
+    r"\b(?:our|my|your|his|her|their|its|an?|any|some|most|weekly|usual|regular"
+    r"|that|one|same)\s+$"
+)
+_OWN_LAST: Final = re.compile(r"\b(?:our|my|their|your)\s+$")
+_HABITUAL: Final = re.compile(
+    r"\b(?:every|each) (?:year|month|week|day|spring|summer|autumn|fall|winter)\b|\b(?:annually|yearly|usually"
+    r"|always|often|typically|normally)\b"
+)
+_SEASON_ALONE: Final = re.compile(r"\bin\s+$")
+_NAMED_BY_ANOTHER: Final = re.compile(r"\s+(?:today|tomorrow)\b")
+_NAMES_ANOTHER: Final = re.compile(r"\b(?:today|tomorrow|[12]\d{3})(?:'s|’s| is| was)\s+(?:a\s+)?$")
 _DATED_FROM: Final = re.compile(r"\b(?:of|from|dated)\s+(?:the\s+)?$")
 _MEANT_FOR: Final = re.compile(
     r"\b(?:order|book|reserv|plan|schedul|set|fix|move|postpone|delay|push|invit|announc|promis|agre|arrang"
@@ -94,6 +105,15 @@ def find(text: str, anchor: Anchor) -> Iterator[Expression]:
         if anchor.lean <= 0 and one.low < anchor.today and _MEANT_FOR.search(lead):
             one = _ahead(text, one, anchor)
         if _FISCAL.search(lead) or (anchor.lean < 0 and _OF_A_TALE.match(inside)):
+            continue
+        bare = inside in WEEKDAY_NUMBERS
+        if bare and (_NAMED_BY_ANOTHER.match(text[one.end :].lower()) or _NAMES_ANOTHER.search(lead)):
+            continue  # "tomorrow is Friday" names one day, by tomorrow
+        if _OWN_LAST.search(lead) and inside.startswith(("last", "next", "past")):
+            continue
+        if inside in SEASONS and anchor.lean >= 0 and _SEASON_ALONE.search(lead):
+            continue  # "in winter it snows"
+        if (bare or one.redo or inside in SEASONS) and _HABITUAL.search(text[: one.start].lower()):
             continue
         if _NAMED_UNIT.fullmatch(inside) and (
             _DETERMINED.search(lead)

@@ -11,13 +11,16 @@ from typing import Final
 
 from recalld.actors import dateranges as r
 from recalld.actors.dateranges import DAY, Anchor, Range
-from recalld.actors.daterules import Match, rule
+from recalld.actors.daterules import Match, Reading, Yearless, rule
 from recalld.actors.datewords import (
     ANY_WEEKDAY,
     DAY_NUMBER,
     LAST,
     MONTH,
+    MONTH_NUMBERS,
     NUMBER,
+    SEASON,
+    SEASONS,
     WEEKDAY_NUMBERS,
     YEAR,
     day_number_of,
@@ -132,7 +135,10 @@ def so_long(m: Match, a: Anchor) -> Range | None:
     return None if a.lean > 0 else r.trailing(m["u"].lower(), a.now, number_of(m["n"])[1])
 
 
-@rule(rf"\b(?P<w>{ANY_WEEKDAY}),?\s+(?:the\s+)?(?P<d>(?:[12]?\d|3[01])(?:st|nd|rd|th))\b(?!\s+(?:of\s+)?(?:{MONTH})\b)")
+@rule(
+    rf"\b(?P<w>{ANY_WEEKDAY}),?\s+(?:the\s+)?(?P<d>(?:[12]?\d|3[01])(?:st|nd|rd"
+    rf"|th))\b(?!\s+(?:of\s+)?(?:{MONTH})\b)"
+)
 def _weekday_the_12th(m: Match, a: Anchor) -> Range:
     """The nearest such day that is that weekday, on the side the sentence leans to."""
     weekday, number = WEEKDAY_NUMBERS[m["w"].lower()], day_number_of(m["d"])
@@ -145,3 +151,89 @@ def _weekday_the_12th(m: Match, a: Anchor) -> Range:
 
 def _has(month: datetime, day: int) -> bool:
     return day <= (r.shift_months(month, 1) - DAY).day
+
+
+_SHORT_UNITS: Final = {"wk": "week", "mo": "month", "mth": "month", "yr": "year", "hr": "hour", "min": "minute"}
+
+
+@rule(rf"\b(?P<n>{NUMBER})\s*(?P<u>wk|mo|mth|yr|hr|min)s?\s+(?:ago|back)\b")
+def _short_ago(m: Match, a: Anchor) -> Range:
+    least, most = number_of(m["n"])
+    unit = _SHORT_UNITS[m["u"].lower()]
+    return r.ago(unit, a.now, most)[0], r.ago(unit, a.now, least)[1]
+
+
+def _full_year(short: str, a: Anchor) -> int:
+    """'92 is 1992, '25 is 2025: at most five years ahead."""
+    year = 2000 + int(short)
+    return year if year <= a.now.year + 5 else year - 100
+
+
+@rule(rf"\b(?P<m>{MONTH})\.?\s+['’](?P<y>\d\d)\b")
+def _month_short_year(m: Match, a: Anchor) -> Range:
+    return r.month_range(_full_year(m["y"], a), MONTH_NUMBERS[m["m"].lower()])
+
+
+@rule(r"\b(?:in|since|from|until|of|by|before|after)\s+(?P<x>['’]\d\d)\b(?!s)")
+def short_year(m: Match, a: Anchor) -> Range:
+    return r.year_range(_full_year(m["x"][1:], a))
+
+
+@rule(rf"\b(?P<n>{NUMBER})\s+(?P<s>{SEASON})s?\s+ago\b")
+def _seasons_ago(m: Match, a: Anchor) -> Range:
+    season = SEASONS[m["s"].lower()]
+    low, _ = r.relative_season(a, season, -1)
+    return r.season_range(low.year - number_of(m["n"])[0] + 1, season)
+
+
+@rule(
+    rf"\b(?P<o>first|last)\s+(?P<n>{NUMBER})\s+(?P<u>day"
+    rf"|week)s\s+of\s+(?:the\s+)?(?:(?P<m>{MONTH})\b(?:,?\s+(?P<y>{YEAR}))?"
+    r"|(?P<z>month|year)\b)"
+)
+def _first_weeks(m: Match, a: Anchor) -> Range:
+    if m["m"]:
+        month = MONTH_NUMBERS[m["m"].lower()]
+        low, high = r.month_range(int(m["y"]), month) if m["y"] else r.relative_month(a, month, None)
+    else:
+        low, high = r.period(m["z"].lower(), a.now)
+    length = number_of(m["n"])[1] * (7 if m["u"].lower() == "week" else 1) * DAY
+    return (low, low + length) if m["o"].lower() == "first" else (high - length, high)
+
+
+def _easter(year: int) -> datetime:
+    """Easter Sunday of the Gregorian calendar."""
+    a, b, c = year % 19, year // 100, year % 100
+    d = (19 * a + b - b // 4 - (b - (b + 8) // 25 + 1) // 3 + 15) % 30
+    e = (32 + 2 * (b % 4) + 2 * (c // 4) - d - c % 4) % 7
+    f = d + e - 7 * ((a + 11 * d + 22 * e) // 451) + 114
+    return r.date(year, f // 31, f % 31 + 1)
+
+
+def _feast(name: str, year: int) -> datetime:
+    if name.startswith("easter"):
+        return _easter(year) + (DAY if "monday" in name else 0 * DAY)
+    if name == "good friday":
+        return _easter(year) - 2 * DAY
+    first = r.date(year, 11, 1)
+    return first + ((3 - first.weekday()) % 7 + 21) * DAY
+
+
+@rule(
+    r"\b(?P<h>easter(?: sunday| monday)?|good friday|thanksgiving(?: day)?)\b(?:\s+(?P<y>[12]\d{3})\b"
+    r"|\s+(?P<s>last|this|next) year)?"
+)
+def _moving_feast(m: Match, a: Anchor) -> Reading:
+    name = m["h"].lower()
+
+    def read(year: int) -> Range:
+        return r.day_range(_feast(name, year))
+
+    if m["y"]:
+        return read(int(m["y"]))
+    if m["s"]:
+        return read(a.now.year + step_of(m["s"]))
+    days = [_feast(name, year) for year in range(a.now.year - 1, a.now.year + 2)]
+    if a.lean:
+        days = [day for day in days if (day - a.today) * a.lean >= timedelta(0)]
+    return Yearless(r.day_range(min(days, key=lambda day: abs(day - a.today))), read)

@@ -87,7 +87,9 @@ GATE: Final = re.compile(
     r"|(?:in|during|since|until|till|by|before|after|from|around|of|for|between|throughout|year"
     r"|and|to|as of|early|mid|late)[ -](?:the )?(?:year )?[12]\d{3}"
     r"|[12]\d{3}[-/.]\d{1,2}|\d{1,2}[./]\d{1,2}[./][12]\d{3}|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d0s"
-    r"|beginning|end|middle|eo[dwm]|h[12]|the ['’]?\d0s|easter|thanksgiving)\b"
+    r"|beginning|end|middle|eo[dwm]|h[12]|the ['’]?\d0s|easter|thanksgiving|good friday|(?:wk|mth|mo|yr|hr"
+    r"|min)s? (?:ago|back)|(?:summer|winter|autumn|fall|spring)s ago)\b"
+    r"|['’]\d\d\b"
     r"|[12]\d{3}\W*$",
     re.IGNORECASE,
 )
@@ -124,7 +126,7 @@ def day_number_of(text: str) -> int:
 TRIGGER: Final = re.compile(
     r"today|tonight|yesterday|tomorrow|ago|last|past|previous|this|current|next|coming|upcoming|following|since|other"
     rf"|(?:{UNIT})s?|{ANY_WEEKDAY}|{MONTH}|{SEASON}|q[1-4]|earlier|later|christmas|halloween|year's|valentine's"
-    r"|beginning|end|middle|early|mid|late|eo[dwm]|easter|thanksgiving|.*\d.*"
+    r"|beginning|end|middle|early|mid|late|eo[dwm]|easter|thanksgiving|(?:wk|mo|yr|hr|min)s?|good|.*\d.*"
 )
 
 

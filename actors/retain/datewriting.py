@@ -30,10 +30,11 @@ _SEASONS: Final = ("spring", "summer", "autumn", "winter")
 Written = tuple[int, int, str]
 """Where in the text, and what to put there."""
 
-_ABSOLUTE: Final = re.compile(r"\d{4}|\b\d0s\b")
+_ABSOLUTE: Final = re.compile(r"\d{4}|\b\d0s\b|['’]\d\d\b")
 _MONTH_DAY: Final = re.compile(
     rf"(?:(?:the\s+)?week of\s+)?(?:{ANY_WEEKDAY},?\s+)?(?:the\s+)?"
-    rf"(?:(?P<d>{DAY_NUMBER})(?:\s*(?:-|–|to|and)\s*{DAY_NUMBER})?\.?(?:\s+of)?[\s-]+{MONTH}\.?|{MONTH}\.?\s+(?:the\s+)?{DAY_NUMBER}(?:\s*(?:-|–|to)\s*{DAY_NUMBER})?)",
+    rf"(?:(?P<d>{DAY_NUMBER})(?:\s*(?:-|–|to|and)\s*{DAY_NUMBER})?\.?(?:\s+of)?[\s-]+{MONTH}\.?"
+    rf"|{MONTH}\.?\s+(?:the\s+)?{DAY_NUMBER}(?:\s*(?:-|–|to)\s*{DAY_NUMBER})?)",
     re.IGNORECASE,
 )
 _MONTH_NAMES: Final = re.compile(rf"(?:.*\b(?:of|in|and|or|to|early|mid|late)[ -]+)?{MONTH}\.?", re.IGNORECASE)
@@ -52,10 +53,11 @@ _QUARTER: Final = re.compile(
     r"|half)|h[12]",
     re.I,
 )
-_SEASON_WORD: Final = re.compile(rf"\b{SEASON}\b", re.IGNORECASE)
+_SEASON_WORD: Final = re.compile(rf"\b{SEASON}s?\b", re.IGNORECASE)
 _HOLIDAY: Final = re.compile(
-    r"(?:(?P<step>last|this|next)\s+|(?P<prep>on|at|during|over|for|since|before|after|by)\s+)?"
-    r"(?P<h>christmas(?: eve| day)?|new year(?:'s|’s)?(?: eve| day)?|halloween|valentine's day|thanksgiving|easter)",
+    r"(?:(?P<step>last|this|next)\s+|(?P<prep>on|at|during|over|for|since|before|after|by|around)\s+)?"
+    r"(?P<h>christmas(?: eve| day)?|new year(?:'s|’s)?(?: eve| day)?|halloween|valentine's day"
+    r"|thanksgiving(?: day)?|easter(?: sunday| monday)?|good friday)(?: (?:last|this|next) year)?",
     re.IGNORECASE,
 )
 _EARLIER: Final = re.compile(
@@ -74,15 +76,18 @@ _WEEKDAY_WORD: Final = re.compile(rf"\b{ANY_WEEKDAY}\b", re.IGNORECASE)
 _NOUN_AFTER: Final = re.compile(
     r"\b(?:on|in|at|during|over|throughout|within|by|since|until|till|before|after|through|to|around|about"
     r"|than|starting"
-    r"|spent|spend|spending|enjoyed|like|as of|past|beyond|between|due)\s+$",
+    r"|spent|spend|spending|enjoyed|like|as of|past|beyond|between|due|cob|eod|end of day|by close of)\s+$",
     re.IGNORECASE,
 )
 _BARE_AFTER: Final = re.compile(r"\b(?:of|from|for)\s+$", re.IGNORECASE)
 _DETERMINER: Final = re.compile(r"\b(?:the|our|my|your|his|her|their|its|a|an|this|that)\s+$", re.IGNORECASE)
 _NOUN_BEHIND: Final = re.compile(
-    r"^\s+(?!(?:and|or|but|in|on|at|to|with|for|of|from|by|so|because|when|where|that|which|who|if|as|before|after|until"
-    r"|since|about|around|over|the|a|an|my|our|his|her|their|your|i|we|he|she|they|it|you|was|were|is|are|will|had|has"
-    r"|have|did|does|do|would|could|should|can|may|might|then|too|also|already|again|instead|together|morning|afternoon"
+    r"^\s+(?!(?:and|or|but|in|on|at|to|with|for|of|from|by|so|because|when|where|that|which|who|if|as|before"
+    r"|after|until"
+    r"|since|about|around|over|the|a|an|my|our|his|her|their|your|i|we|he|she|they|it|you|was|were|is|are|will"
+    r"|had|has"
+    r"|have|did|does|do|would|could|should|can|may|might|then|too|also|already|again|instead|together|morning"
+    r"|afternoon"
     r"|evening|night|at)\b)[a-z]+",
 )
 _JOINED: Final = re.compile(r"^\s*(?:,|and|or|to|-|–)\s*$", re.IGNORECASE)
@@ -97,7 +102,9 @@ _VERB_BEHIND: Final = re.compile(
 )
 _POSSESSIVE: Final = re.compile(r"^(?:['’]s|['’](?=\s))(?=\s+[^\W\d_])", re.IGNORECASE)
 _CONTRACTED_IS: Final = re.compile(
-    r"^['’]s\s+(?:the|a|an|my|our|your|his|her|their|not|going|been|got|gonna|when|also)\b", re.IGNORECASE
+    r"^['’]s\s+(?:the|a|an|my|our|your|his|her|their|not|going|been|got|gonna|monday|tuesday|wednesday"
+    r"|thursday|friday|saturday|sunday|when|also)\b",
+    re.IGNORECASE,
 )
 _FIGURATIVE: Final = re.compile(r"^['’]s\s+(?:world|society|market|youth|age|standards)\b", re.IGNORECASE)
 
@@ -188,7 +195,7 @@ def _with_year(words: str, shape: Shape) -> str | None:
         return f"{words} {year}" if len(words) == 2 else f"{words} of {year}"
     if match := _HOLIDAY.fullmatch(words):
         if not match["step"]:
-            return f"{words} {year}"
+            return f"{re.sub(r'(?i) (?:last|this|next) year$', '', words)} {year}"
         name = match["h"]
         return f"{'on' if re.search(r'(?i)eve|day|ween|giving', name) else 'at'} {name} {year}"
     return None
@@ -199,8 +206,10 @@ def _inner(words: str, shape: Shape) -> str | None:
     if match := _PART.fullmatch(words):
         if (unit := match["u"].lower()) == "week":
             tail = _week_noun(r.week_range(shape.low))
-            early = match["part"].lower() in ("early", "mid", "late")
-            return f"{match['part']} {'in ' if early else ''}{tail}"
+            part = match["part"]
+            if part.lower() == "mid":
+                return f"in the middle of {tail}"
+            return f"{part} {'in ' if part.lower() in ('early', 'late') else ''}{tail}"
         if unit == "month":
             tail = month_text(shape.first)
         elif unit == "quarter":

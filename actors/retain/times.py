@@ -63,6 +63,12 @@ _PAST_OTHERS: Final = re.compile(
     r"|trank|fuhr|flog)\b",
     re.IGNORECASE,
 )
+# "is blocked" tells how things are, whatever its ending says.
+_STATE: Final = re.compile(
+    r"\b(?:is|are|isn't|aren't|be|being)\s+(?:not |already |still |now "
+    r"|fully )?[a-z]{3,}ed\b",
+    re.IGNORECASE,
+)
 _PRESENT: Final = re.compile(
     r"\b(?:is|are|isn't|aren't|starts?|begins?|opens?|closes?|ends?|leaves?|arrives?|expires?|launches|ships"
     r"|flies|runs"
@@ -167,7 +173,7 @@ def lean_of(sentence: str, others: bool = False) -> int:
     What is said in the present of a day (`the course starts on Monday`) looks ahead. `others`: by the verbs of other
     languages as well.
     """
-    future, past = _FUTURE.search(sentence) is not None, _PAST.search(sentence) is not None
+    future, past = _FUTURE.search(sentence) is not None, _PAST.search(_STATE.sub("is", sentence)) is not None
     if others:
         future = future or _FUTURE_OTHERS.search(sentence) is not None
         past = past or _PAST_OTHERS.search(sentence) is not None

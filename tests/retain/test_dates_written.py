@@ -66,6 +66,11 @@ ENGLISH = {
     "Wednesday's rehearsal is off.": "The Wednesday 13 May 2026 rehearsal is off.",
     "Three months ago today we opened.": "On 13 February 2026 we opened.",
     "The concert was the Saturday before last.": "The concert was on Saturday 2 May 2026.",
+    "We met two summers ago.": "We met in the summer of 2024.",
+    "She visited over Easter.": "She visited over Easter 2026.",
+    "I moved here 2 wks ago.": "I moved here in the week of 27 April to 3 May 2026.",
+    "Tomorrow's Friday.": "14 May 2026 is Friday.",
+    "The 1st week of July is blocked.": "The 1st week of July 2026 is blocked.",
     "See you Monday!": "See you on Monday 18 May 2026!",
 }
 CHINESE = {
@@ -170,6 +175,10 @@ def test_questions_and_suppositions_neither_change_nor_date(text: str) -> None:
         "I swim every Friday.",
         "Every other Friday we meet.",
         "I ordered it on Black Friday.",
+        "That Friday we argued.",
+        "Every year in May we go to Rome.",
+        "Our last week in Lyon was rainy.",
+        "In winter it snows.",
         "Our Monday standup moved.",
         "We do what we may do, me too.",
         "It runs on port 9077.",
