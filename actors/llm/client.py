@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from recalld.actors.llm.base import CallRecord, Limits, LlmAnswer, LlmRequest, Observer, ToolCall, Usage
 from recalld.actors.llm.counting import count_call, count_tokens
-from recalld.actors.llm.faults import GARBLED, TIMEOUT, Fault, Judgement, Verdict, detail, judge
+from recalld.actors.llm.faults import GARBLED, SERVER_ERROR, TIMEOUT, Fault, Judgement, Verdict, detail, judge
 from recalld.actors.llm.gate import Endpoint, Gate
 from recalld.actors.llm.modes import TEXT, Habits, Memory, with_schema
 from recalld.actors.llm.parsing import candidates, clean, without_reasoning
@@ -44,6 +44,7 @@ _REFUSALS = {
     "not_found": "The model provider knows no such address or model; see llm.base_url and llm.model.",
     "bad_request": "The model provider refused the request as wrong; `recalld doctor` shows what it said.",
 }
+_STUMBLES = (SERVER_ERROR, GARBLED)
 _MOST_ADAPTATIONS = 6
 _ASKED_AGAIN = 1
 
@@ -63,6 +64,8 @@ class _Run:
     slips: int = 0
     left_modes: list[str] = field(default_factory=list)
     call: Call = field(default_factory=lambda: Call(()))
+    answers_before: int = 0
+    blamed: bool = False
 
     @property
     def mode(self) -> str:
@@ -113,7 +116,7 @@ class ModelClient:
         deadline = self._limits.deadline if request.deadline is None else request.deadline
         await self._provider.open()
         modes = [""] if request.schema is None else self._habits.open_modes(self._provider.modes)
-        run = _Run(request, self._gate.monotonic() + deadline, modes)
+        run = _Run(request, self._gate.monotonic() + deadline, modes, answers_before=self._endpoint.answers)
         while True:
             try:
                 answer = await self._attempt(run)
@@ -145,6 +148,7 @@ class ModelClient:
             try:
                 reply = await self._send(call)
                 self._endpoint.succeeded()
+                run.answers_before += 1
                 usage = replace(
                     reply.usage,
                     own_input=own_input,
@@ -159,9 +163,13 @@ class ModelClient:
                 judged = judge(fault, call.mode, call.max_tokens)
                 outcome, said = _OUTCOMES[judged.verdict], detail(fault, self._provider.choice.key)
                 if judged.verdict is Verdict.AGAIN:
-                    self._endpoint.failed(judged.cause, probe)
+                    # One text that a server stumbles over again and again is no sign that it is down: once is enough.
+                    if probe or not run.blamed or judged.cause not in _STUMBLES:
+                        self._endpoint.failed(judged.cause, probe)
+                    run.blamed = True
                 else:
                     self._endpoint.succeeded()
+                    run.answers_before += 1
                 raise
             except RecalldError as error:
                 outcome = error.code
@@ -342,6 +350,11 @@ class ModelClient:
                 raise self._endpoint.rate_limited(seconds)
             return
         seconds = max(grown, fault.retry_after or 0.0)
+        if spent and judged.cause in _STUMBLES and self._endpoint.answers > run.answers_before:
+            raise ModelAnswerUnusable(
+                f"The language model {self.model} fails on this text ({judged.cause}) and answers on others. "
+                "It may be asked again."
+            )
         if spent or self._endpoint.down or gate.monotonic() + seconds > run.until or seconds > limits.backoff_max:
             self._endpoint.cause = judged.cause
             raise self._endpoint.unavailable(max(seconds, self._endpoint.open_until - gate.monotonic()))

@@ -18,6 +18,7 @@ from typing import Any
 from recalld.actors.llm.modes import JSON_OBJECT, JSON_SCHEMA
 
 CONNECTION, TIMEOUT, GARBLED = "connection", "timeout", "garbled"
+OVERLOADED, SERVER_ERROR = "overloaded", "server_error"
 
 
 class Fault(Exception):
@@ -122,7 +123,7 @@ def judge(fault: Fault, mode: str, max_tokens: int | None) -> Judgement:
     if status == 413:
         return Judgement(Verdict.OVERFLOW, "request_too_large")
     if status in (408, 409, 425) or status >= 500 or (status == 404 and _LOADING.search(words)):
-        return Judgement(Verdict.AGAIN, "overloaded" if status in (503, 529) else "server_error")
+        return Judgement(Verdict.AGAIN, OVERLOADED if status in (502, 503, 504, 529) else SERVER_ERROR)
     if _NO_MODEL.search(words):
         return Judgement(Verdict.REFUSED, "model_not_found")
     if _BAD_KEY.search(words):

@@ -68,6 +68,7 @@ class Endpoint:
     name: str
     monotonic: Monotonic
     paused_until: float = -math.inf
+    answers: int = 0
     failures: int = 0
     open_until: float = -math.inf
     cool: float = 0.0
@@ -97,6 +98,7 @@ class Endpoint:
 
     def succeeded(self) -> None:
         """An answer came, of whatever kind: the other side is there."""
+        self.answers += 1
         self.failures, self.cool, self.cause = 0, 0.0, ""
         self.open_until = -math.inf
 

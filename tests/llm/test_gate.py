@@ -13,7 +13,7 @@ from recalld.actors.llm.client import ModelClient
 from recalld.actors.llm.gate import Endpoint, Gate, Permits
 from recalld.actors.llm.models import filled, open_provider
 from recalld.actors.llm.provider import ModelChoice
-from recalld.storage.errors import ModelRateLimited, ModelUnavailable
+from recalld.storage.errors import ModelAnswerUnusable, ModelRateLimited, ModelUnavailable
 
 from .model_server import Heard, ModelServer, Say
 from .stages import GOOD, QUICK, Stage, off_stage, on_stage, request, until
@@ -213,3 +213,30 @@ async def test_retries_end_with_their_number_and_count_as_calls(stage: Stage) ->
     with pytest.raises(ModelRateLimited):
         await stage.client.complete(request(schema=None, messages=(user("hi"),)))
     assert stage.calls == len(stage.records) == 1 + QUICK.retries
+
+
+async def test_a_text_that_a_server_stumbles_over_does_not_pass_for_a_model_that_is_down() -> None:
+    """Other texts are answered in between, so the failure belongs to the text: it counts, and ends."""
+    stage = await on_stage("openai")
+    assert stage.server is not None
+    stage.server.script = lambda heard: Say(status=500) if "poison" in str(heard.body) else Say(text=GOOD)
+    poison = asyncio.create_task(stage.client.complete(request("poison")))
+    while not poison.done():
+        await stage.client.complete(request("fine"))
+    with pytest.raises(ModelAnswerUnusable, match="answers on others"):
+        await poison
+    assert not stage.gate.endpoint(stage.server.url, "test-model").down
+    await off_stage(stage)
+
+
+async def test_a_server_that_stumbles_over_everything_is_down() -> None:
+    stage = await on_stage("openai")
+    stage.say(*[Say(status=500)] * 20)
+    for _ in range(3):
+        with pytest.raises(ModelUnavailable, match="server_error"):
+            await stage.client.complete(request())
+    tried = stage.calls
+    with pytest.raises(ModelUnavailable):
+        await stage.client.complete(request())
+    assert stage.calls == tried
+    await off_stage(stage)
