@@ -161,7 +161,8 @@ def _months(m: Match, a: Anchor) -> Reading:
 
 @rule(
     rf"\b(?P<part>early|mid|middle of|late|beginning of|start of|end of|by the end of)[ -]+(?:the\s+)?"
-    rf"(?:(?P<step>{LAST}|this|next)\s+)?(?P<u>week(?! of \d)|month|year|quarter|decade|{MONTH}|{SEASON}|(?P<yy>{YEAR}))\b"
+    rf"(?:(?P<step>{LAST}|this|next)\s+)?(?P<u>week(?! of \d)|month|year|quarter|decade|{MONTH}|{SEASON}"
+    rf"|(?P<yy>{YEAR}))\b"
     rf"(?:\s+(?:of\s+)?(?P<y>{YEAR}))?"
 )
 def _part(m: Match, a: Anchor) -> Range | None:
