@@ -22,6 +22,7 @@ _LONG_TURN = 320
 _SHORT_ANSWER = 28
 
 _PROPOSES = re.compile(
+    r"\b(?:should be|we need|could you|can you|would you|will you|i think we)\b|"
     r"\b(?:i move that|i(?:'d| would) like to propose|what do you (?:say|think) (?:to|about))\b|^\W*\w+en wir\b[^.!]*\?"
     r"|(?:放在|定在|改到|改成|约在|安排在|选|放)[^。？?]{0,12}[？?]|"
     r"\b(?:shall (?:we|i)|should (?:we|i)|can we|could we|may we|how about|what about|why don't we|why not"
@@ -39,6 +40,10 @@ _PROPOSES = re.compile(
     re.IGNORECASE,
 )
 _SETTLES = re.compile(
+    r"\bit is[.!]?$|\b(?:is|are|sounds?|looks?|would be|suits?) (?:fine|good|great|perfect|better|best|ok(?:ay)?"
+    r"|me)\b|^\W*love (?:that|it)\b|\bthen yes\b|"
+    r"^\W*(?:take|book|use|do|pick|choose|keep|go with|make it|order|get) (?:the|it|that|both)\b|^那(?!么|个|天|边|里)"
+    r"|(?<=[\u4e00-\u9fff])行[。！!]?$|^\W*(?:fine by|works for|suits) me\b|"
     r"^\W*(?:seconded|carried|motion carried|same|done deal|so machen wir)\b|可以[。！!]?$|"
     r"^\W*(?:(?:ok(?:ay)?|alright|all right|right|good|great|perfect|fine|deal|agreed|done|sure|yes|yep|yeah|sold"
     r"|settled|sounds good|works for me|"
@@ -78,6 +83,7 @@ _HAS_SUBJECT_AND_VERB = re.compile(
     r"|use|live|work|want|need)\b)",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[^\W\d_]{4,}|[\u4e00-\u9fff]{2}")
 _DOES_NOT_KNOW = re.compile(
     r"^\W*(?:i (?:don't|do not) know|no idea|not sure|i can't say|i cannot say|dunno|no lo sé|ni idea|keine ahnung"
     r"|weiß nicht|不知道|分かりません|知りません)",
@@ -111,7 +117,8 @@ def settles(text: str) -> bool:
 def _settled(turns: Sequence[Turn], first: int) -> int | None:
     """The last turn of a proposal's exchange: the one that settles it, with a bare agreement behind it."""
     opening = turns[first]
-    if not proposes(opening.text) or weight(opening.text) > _LONG_TURN:
+    asks = is_question(opening.text)
+    if not (asks or proposes(opening.text)) or weight(opening.text) > _LONG_TURN:
         return None
     total = weight(opening.text)
     settled: int | None = None
@@ -124,14 +131,29 @@ def _settled(turns: Sequence[Turn], first: int) -> int | None:
             break
         if turn.speaker == turns[at - 1].speaker:
             break
-        if settles(turn.text) and (at > first + 1 or not is_question(turn.text)):
+        accepts = at > first + 1 and _is_fragment(turns[at - 1].text) and _repeats(turn.text, turns[at - 1].text)
+        if (settles(turn.text) and (at > first + 1 or not is_question(turn.text))) or accepts:
             settled = at
-        elif settled is not None:
+        elif settled is not None and not _is_fragment(turn.text):
             break
         objected = objected or _OBJECTS.search(turn.text) is not None
-    if settled is None or (settled == first + 1 and not is_question(opening.text)):
+    if settled is None or (settled == first + 1 and not asks):
+        return None
+    if settled == first + 1 and not proposes(opening.text):
         return None
     return settled
+
+
+def _is_fragment(text: str) -> bool:
+    """Whether a turn is a few words that only say something behind the turn before ("The sauna?", "Sundays?")."""
+    return weight(text) <= _SHORT_ANSWER and (
+        text.rstrip().endswith(("?", "？")) or _HAS_SUBJECT_AND_VERB.match(text) is None
+    )
+
+
+def _repeats(text: str, before: str) -> bool:
+    words = {word.casefold() for word in _WORD.findall(before)}
+    return weight(text) <= _LONG_TURN // 3 and any(word.casefold() in words for word in _WORD.findall(text))
 
 
 def _answered(turns: Sequence[Turn], first: int) -> int | None:
