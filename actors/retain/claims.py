@@ -285,9 +285,10 @@ class _Run:
 
     def corrected_by(self, passage: str, span: tuple[int, int], statement: Statement) -> list[Piece] | None:
         """Take the run's words back for those of a correction of the same thing; None when it corrects another."""
-        before = next((one for one in reversed(self.statements) if one.subject or one.attribute), None)
-        if before is None or len(self.statements) > 1:
+        if len(self.statements) > 1:
             return None
+        before = self.statements[-1]
+        old = " ".join(passage[a:b] for a, b in self.spans)
         sentence = passage[slice(*span)]
         same = bool(statement.attribute) and (statement.subject.casefold(), statement.attribute) == (
             before.subject.casefold(),
@@ -298,12 +299,13 @@ class _Run:
             sentence,
             re.I,
         )
-        if not same and pronoun is None:
+        thing = _THING.match(old)
+        named = before.subject if before.person else thing["s"] if thing else ""
+        if not same and not (pronoun is not None and named):
             return None
-        old = " ".join(passage[a:b] for a, b in self.spans)
         self.spans, self.statements, self.corrects = [span], [statement], True
-        if pronoun is not None and before.subject:
-            subject = before.subject if before.subject in ("I", "we") else _lowered(before.subject)
+        if pronoun is not None and named:
+            subject = named if named in ("I", "we") else _lowered(named)
             self.rewritten = sentence[: pronoun.start("it")] + subject + sentence[pronoun.end("it") :]
         self.words = content(sentence)
         return [Piece(old, reason="taken back")]
@@ -316,6 +318,12 @@ class _Run:
             if len(parts) > 1:
                 return [Piece(part, (statement,), None, corrects) for part, statement in parts]
         return [Piece(text, tuple(self.statements), None, corrects)]
+
+
+_THING = re.compile(
+    r"(?P<s>(?:The|My|Our|This|Your|[A-Z]\w+'s) [\w-]+(?: [\w-]+){0,2}?) (?=(?:is|are|was|were|has|had|will|can"
+    r"|[a-z]+s|[a-z]+ed)\b)"
+)
 
 
 def _lowered(subject: str) -> str:

@@ -9,7 +9,7 @@ from recalld.actors.retain.attributes import Statement
 from recalld.actors.retain.turns import Turn, is_generic
 
 _KIN_NAMED = re.compile(
-    r"^(?:my|our|his|her|their|[A-Z][\w-]+'s)(?: [\w-]+){0,3}? (?P<name>(?:(?:Dr|Mr|Mrs|Ms"
+    r"^(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er|[Tt]heir|[A-Z][\w-]+'s)(?: [\w-]+){0,3}? (?P<name>(?:(?:Dr|Mr|Mrs|Ms"
     r"|Prof)\.? )?[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?)$"
 )
 _IS_NAMED = re.compile(
