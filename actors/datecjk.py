@@ -121,9 +121,9 @@ _PARTS: Final = {
     "明晚|明晩": (1, 18, 24),
 }
 _EDGES: Final = {
-    "beginning": "初|上旬|初め|はじめ|头|頭|초",
+    "beginning": "初め|はじめ|上旬|初|头|頭|초",
     "middle": "中(?=[，。、\\s]|旬|に|$)|中旬|半ば",
-    "end": "底|末|下旬|终|終わり|말",
+    "end": "終わり|下旬|底|末|终|말",
 }
 
 
@@ -178,9 +178,13 @@ def _rules() -> Rules:
     add(rf"(?:{_Y}\s*[年년]\s*)?(?P<m>{_MONTH})\s*[月월]\s*(?P<d>{_DAY_OF_MONTH}){unit}{until}{weekday}", day)
     add(rf"{_Y}\s*[年년]\s*(?P<m>{_MONTH})\s*月?\s*(?:到|至|から|-|–|~|～)\s*(?P<q>{_MONTH})\s*[月월]", _months)
     add(
-        rf"{_Y}\s*[年년]\s*の?\s*(?P<s>{'|'.join(_SEASONS)})[天季]?",
+        rf"{_Y}\s*[年년]\s*の?\s*(?P<s>{'|'.join(_SEASONS)})(?![节節分运運游])[天季]?",
         lambda m, a: r.season_range(int(m["y"]), _SEASONS[m["s"]]),
     )
+    add(r"前(?:些|[几幾])天", lambda m, a: (r.ago("day", a.now, 4)[0], r.ago("day", a.now, 2)[1]))
+    add(r"过[几幾]天", lambda m, a: (r.ago("day", a.now, -2)[0], r.ago("day", a.now, -4)[1]))
+    add(r"元旦", lambda m, a: r.yearless_day(a, 1, 1))
+    add(rf"(?:{_Y}\s*年\s*の?)?第?\s*(?P<q>[1-4一二三四])\s*(?:季度|四半期)", _quarter)
     _add_edges(add)
     _add_halves(add)
     add(rf"{_Y}\s*[年년]\s*(?P<m>{_MONTH})\s*[月월]", lambda m, a: r.month_range(int(m["y"]), numeral(m["m"])))
@@ -194,7 +198,7 @@ def _rules() -> Rules:
             # A length up to now: "住了三年了", "三年間…ている".
             add(rf"了\s*(?P<x>(?:快|将近|大概|已经)?{_N}\s*(?:多)?(?:{words}))了", _trailing(name))
             add(
-                rf"(?P<x>{_N}\s*(?:{words})間?)(?=[^。]{{0,24}}[てで](?:いる|います|いて|きた|きました))(?!前|後)",
+                rf"(?P<x>(?![12]\d{{3}}){_N}\s*(?:{words})間?)(?=[^。]{{0,24}}[てで](?:いる|います|いて|きた|きました))(?!前|後)",
                 _trailing(name),
             )
     for words, offset in _WEEKS.items():
@@ -232,6 +236,14 @@ def _months(m: Match, a: Anchor) -> Range:
     return r.month_range(int(m["y"]), numeral(m["m"]))[0], r.month_range(int(m["y"]), numeral(m["q"]))[1]
 
 
+def _quarter(m: Match, a: Anchor) -> Range:
+    number = numeral(m["q"])
+    if m["y"]:
+        return r.quarter_range(int(m["y"]), number)
+    this = r.quarter_range(a.now.year, number)
+    return r.quarter_range(a.now.year - 1, number) if a.lean <= 0 and this[0] > a.now else this
+
+
 def _weekend(m: Match, a: Anchor) -> Range:
     this = r.weekend_range(a.now)
     return this if a.lean > 0 or this[0] <= a.now else r.ago("weekend", a.now, 1)
@@ -260,8 +272,8 @@ def _add_year(add: Callable[[str, Reader], None], words: str, offset: int) -> No
     add(
         rf"(?:{words})\s*の?\s*(?P<m>{_MONTH})\s*[月월](?:\s*(?P<d>{_DAY_OF_MONTH})\s*(?:日|号|號|일))?(?!前|전)", month
     )
-    add(rf"(?:{words})\s*の?\s*(?P<s>{'|'.join(_SEASONS)})[天季]?", season)
-    add(rf"(?<!\d)(?<![万千百十一二三四五六七八九两几数])(?:{words})(?!度)", _step("year", offset))
+    add(rf"(?:{words})\s*の?\s*(?P<s>{'|'.join(_SEASONS)})(?![节節分运運游])[天季]?", season)
+    add(rf"(?<!\d)(?<![万千百十一二三四五六七八九两几数])(?:{words})(?!度|[^，。]{{0,4}}[岁歲])", _step("year", offset))
 
 
 def _add_edges(add: Callable[[str, Reader], None]) -> None:
@@ -270,7 +282,7 @@ def _add_edges(add: Callable[[str, Reader], None]) -> None:
         for words, offset in _MONTHS.items():
             add(rf"(?:{words})の?(?:{edge})", _edge("month", offset, part))
         for words, offset in _YEARS.items():
-            add(rf"(?:{words})の?(?:{edge})", _edge("year", offset, part))
+            add(rf"(?:{words})(?:の|年)?(?:{edge})", _edge("year", offset, part))
         add(rf"(?:{_Y}\s*[年년]\s*)?(?P<m>{_MONTH})\s*[月월]\s*の?(?:{edge})", _edge_of_named(part))
         add(rf"{_Y}\s*[年년]\s*の?(?:{edge})", _edge_of_year(part))
         edge = edge.replace("초", "(?!)").replace("말", "(?!)")
@@ -313,7 +325,7 @@ def _add_halves(add: Callable[[str, Reader], None]) -> None:
 
 
 GATE: Final = re.compile(
-    r"[年月日周週天晚晩夜朝早曜期春夏秋冬년월일주달제늘레날해号號]|きのう|おととい|あさって|おととし|きょう|あした|けさ|ゆうべ|어제|오늘|내일|모레|요일"
+    r"[季旦年月日周週天晚晩夜朝早曜期春夏秋冬년월일주달제늘레날해号號]|きのう|おととい|あさって|おととし|きょう|あした|けさ|ゆうべ|어제|오늘|내일|모레|요일"
     r"|시간|小时|小時|時間|分钟|分鐘|分前|분"
 )
 _SINCE: Final = re.compile(r"^\s*(?:以来|以來|から(?!\d|[一二三])|부터|起|至今|开始一直|以降)")

@@ -74,7 +74,8 @@ _PARTS: Final = {
 _PART: Final = "(?P<p>" + "|".join(_PARTS) + ")"
 _STEP: Final = r"(?P<s>letzte|vorige|vergangene|nachste|kommende|diese|ubernachste|vorletzte)[nrsm]?"
 GATE: Final = (
-    rf"letzte nacht|{_WEEKDAY}(?:morgen|vormittag|nachmittag|abend)|(?:ende|anfang|mitte)|kw ?\d{{1,2}}|kalenderwoche"
+    rf"letzte nacht|{_WEEKDAY}(?:morgen|vormittag|nachmittag|abend)|(?:ende|anfang|mitte)|kw ?\d{{1,2}}"
+    rf"|kalenderwoche|quartal"
     rf"|(?:vor|uber)(?:letzte|nachste)[nrsm]?|{_DAY}\.(?:0?[1-9]|1[0-2])\.|seit {_N.replace('?P<n>', '?:')}"
     rf"|wochenende|{_MONTH}"
 )
@@ -182,6 +183,18 @@ def _stepped(m: Match, a: Anchor) -> Range:
     return r.ago(unit, a.now, -_step(m["s"]))
 
 
+def _month_of_year(m: Match, a: Anchor) -> Range:
+    return r.month_range(a.now.year + _step(m["s"]), _month(m["m"]))
+
+
+def _quarter(m: Match, a: Anchor) -> Range:
+    number = ("ers", "zwe", "dri", "vie").index(m["o"][:3]) + 1
+    if m["y"]:
+        return r.quarter_range(int(m["y"]), number)
+    this = r.quarter_range(a.now.year, number)
+    return r.quarter_range(a.now.year - 1, number) if a.lean <= 0 and this[0] > a.now else this
+
+
 def rules() -> Rules:
     """In the order they are tried, before those of the table."""
     templates = [
@@ -197,6 +210,8 @@ def rules() -> Rules:
             _part,
         ),
         (rf"(?:(?P<d>vorgestern|gestern|heute|morgen|ubermorgen) |(?:am )?(?P<w>{_WEEKDAY}) ?){_PART}", _part_of_day),
+        (rf"(?:im )?(?P<m>{_MONTH}) (?:{_STEP}) jahres", _month_of_year),
+        (rf"(?:im |das )?(?P<o>erste[nsm]?|zweite[nsm]?|dritte[nsm]?|vierte[nsm]?) quartal{_YEAR}", _quarter),
         (r"(?:in der )?letzten? nacht", _last_night),
         (rf"(?:am )?(?P<w>{_WEEKDAY})(?: in)?(?: der)? {_STEP} woche", _weekday_of_week),
         (r"(?P<s>vorletzte|ubernachste)[nrsm]? (?P<u>woche|monat|jahr|wochenende)", _stepped),
@@ -205,6 +220,10 @@ def rules() -> Rules:
         (rf"(?<=seit ){_N} {_UNIT}", _so_long),
         (rf"(?P<d>{_DAY})\.(?P<k>0?[1-9]|1[0-2])\.(?!\d)", _numeric),
         (r"(?:am|ubers|ums|das) wochenende", _weekend),
-        (r"(?:in |der )?(?:kw|kalenderwoche) ?(?P<k>[1-4]\d|5[0-3]|0?[1-9])(?:[ /](?P<y>20\d\d))?", _calendar_week),
+        (
+            r"(?:in |der )?(?:kw|kalenderwoche|quartal) ?(?P<k>[1-4]\d|5[0-3]"
+            r"|0?[1-9])(?:[ /](?P<y>20\d\d))?",
+            _calendar_week,
+        ),
     ]
     return [(re.compile(rf"(?<!\w)(?:{pattern})(?!\w)"), reader) for pattern, reader in templates]

@@ -372,7 +372,7 @@ _TRIGGER_WORDS: Final = Triggers(
         _ASCII_WORDS.pattern.replace(r"(?<!\w)(?:", "(?:", 1).removesuffix(r")(?!\w)")
         # Of the expressions of several words, the one word that is rare in English.
         + r"|settimana|fine|hari|yang|minggu|an|ayer|hier|apres-demain|amanha|ieri|[12]\d{3}"
-        r"|esta|hace|llevo|llevamos|fin|fines|finales|principios|comienzos|mediados|dentro|nacht|kw\d*|seit|bis)"
+        r"|esta|hace|llevo|llevamos|fin|fines|finales|principios|comienzos|mediados|dentro|trimestre|quartal|nacht|kw\d*|seit|bis)"
     )
 )
 _LETTER: Final = re.compile(r"[^\W\d_\x00-\x7f]")  # not ASCII

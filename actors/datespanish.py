@@ -61,7 +61,7 @@ _YEAR: Final = r"(?: (?:de|del) (?P<y>[12]\d{3}))?"
 GATE: Final = (
     r"anoche|esta (?:manana|tarde|noche)|(?:fin|fines|finales|principios|comienzos|mediados) de|llevo|llevamos"
     r"|lleva|llevan"
-    rf"|dentro de|hace {_N.replace('?P<n>', '?:')}|{_MONTH}"
+    rf"|dentro de|trimestre|hace {_N.replace('?P<n>', '?:')}|{_MONTH}"
 )
 
 
@@ -123,6 +123,19 @@ def _months(m: Match, a: Anchor) -> Range:
     return r.month_range(year - (first > last), first)[0], r.month_range(year, last)[1]
 
 
+def _month_of_year(m: Match, a: Anchor) -> Range:
+    step = -1 if "pasado" in m["s"] else 0 if "este" in m["s"] else 1
+    return r.month_range(a.now.year + step, _month(m["m"]))
+
+
+def _quarter(m: Match, a: Anchor) -> Range:
+    number = ("primer", "segundo", "tercer", "cuarto").index(m["o"]) + 1
+    if m["y"]:
+        return r.quarter_range(int(m["y"]), number)
+    this = r.quarter_range(a.now.year, number)
+    return r.quarter_range(a.now.year - 1, number) if a.lean <= 0 and this[0] > a.now else this
+
+
 def rules() -> Rules:
     """In the order they are tried, before those of the table."""
     templates = [
@@ -139,6 +152,12 @@ def rules() -> Rules:
             rf"| que viene| proxima)?)",
             _weekday_of_week,
         ),
+        (
+            rf"(?:en )?(?P<m>{_MONTH}) (?:del? )(?:(?P<s>ano pasado|proximo ano|ano que viene"
+            rf"|este ano))",
+            _month_of_year,
+        ),
+        (rf"(?:el |del )?(?P<o>primer|segundo|tercer|cuarto) trimestre{_YEAR}", _quarter),
         (r"(?P<p>anoche)|esta (?P<q>manana|tarde|noche)", _this_part),
         (rf"hace {_N} {_UNIT}", _ago),
         (rf"(?P<in>dentro de|en) {_N} {_UNIT}(?! de)", _ahead),

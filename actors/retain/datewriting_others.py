@@ -91,11 +91,13 @@ _LENGTH: Final = re.compile(
     r"(?:快|将近|大概|已经)?[\d一二两三四五六七八九十几数]+\s*多?(?:年|个月|か月|ヶ月|週間|个?星期|周)間?"
 )
 _SEASON_WORDS: Final = re.compile(r"[春夏秋冬]|봄|여름|가을|겨울")
-_EDGE: Final = re.compile(r"[初中底末头頭]$|上旬$|中旬$|下旬$|上半年$|下半年$|前半$|後半$|초$|말$")
+_EDGE: Final = re.compile(
+    r"初め$|はじめ$|終わり$|[初中底末头頭]$|上旬$|中旬$|下旬$|上半年$|下半年$|前半$|後半$|초$|말$"
+)
 _YEARLESS: Final = re.compile(r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})\s*[月월].*")
 _DURATION: Final = re.compile(r"(?:最近|过去|過去|近|ここ|この|지난|최근)")
 _JA_PARTICLE: Final = re.compile(
-    r"^(?:の|は|に|、|，|。|から|まで|も|って|が|を|と|で|以|ご|頃|中|まえ|前|後|付|分|$|[\s！？!?）)」])"
+    r"^(?:の|は|に|、|，|。|から|まで|も|って|が|を|と|で|以|ご|頃|中|まえ|前|後|付|分|午前|午後|朝|夜|夕|$|[\s！？!?）)」])"
 )
 
 
@@ -139,6 +141,8 @@ def _cjk_text(words: str, shape: Shape, c: _Cjk) -> str:
     if edge and shape.kind != "weekend":
         whole = year(first) if re.search(r"年|년|해", words) else month(first)
         return f"{whole}{gap}{edge.group()}"
+    if re.search(r"季度|四半期", words) and first.year == last.year:
+        return words if re.search(r"[12]\d{3}", words) else f"{year(first)}{'の' * (c.to == 'から')}{words}"
     if _YEARLESS.fullmatch(words) and first.year == last.year:
         return f"{year(last)}{gap}{words}"
     if shape.kind in ("day", "part"):
@@ -240,6 +244,8 @@ def _es(one: EventTime, text: str, shape: Shape) -> Written | None:
         return None
     if year := _yearless(words.rstrip("."), shape, _MONTHS["es"]):
         return start, end, f"{one.words} de {year}"
+    if "trimestre" in words:
+        return start, end, f"{one.words} de {shape.first.year}"
     kept = re.search(r"(?i)\b(?:a )?(?:fin(?:es|ales)?|principios?|mediados|comienzos?) de(?!l? semana)", words)
     if kept is not None:
         unit = str(shape.first.year) if re.search(r"(?i)año", words) else month(shape.first)
@@ -401,6 +407,8 @@ def _de(one: EventTime, text: str, shape: Shape) -> Written | None:
         return None
     if year := _yearless(words.rstrip("."), shape, _MONTHS["de"]):
         return start, end, f"{one.words.rstrip('.')} {year}" + "." * one.words.endswith(".")
+    if "quartal" in words.lower():
+        return start, end, f"{one.words} {shape.first.year}"
     if (edge := re.search(r"(?i)\b(?:ende|anfang|mitte)\b", words)) and "woche" not in words.lower():
         unit = str(shape.first.year) if "jahr" in words.lower() else month(shape.first)
         return inner, end, f"{edge.group()} {unit}"

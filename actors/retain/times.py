@@ -19,7 +19,6 @@ MAX_TEXT: Final = 20_000  # characters looked at
 MAX_LIBRARY: Final = 500  # characters of one sentence the library is asked about; it is slow
 
 _log: Final = logging.getLogger(__name__)
-_SLASHES: Final = re.compile(r"\d/\d{1,2}/\d{4}")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])(?<!\b\d\.)(?<!\b\d\d\.)\s+|(?<=[。！？])|\n+")
 _FUTURE: Final = re.compile(
     r"\b(?:will|won't|going to|gonna|shall|plan(?:s|ning)?|planned|scheduled|upcoming|looking forward"
@@ -141,12 +140,18 @@ def _read(piece: str, instant: int, offset: int, failed: list[str] | None) -> li
     other = datelexicon.may_hold(piece)
     if not english and not other:
         return []
+    foreign = other and (not english or languages.language_of(piece) != "en")
     try:
-        anchor = Anchor.at(instant, offset, lean_of(piece, other and (not english or not piece.isascii())))
-        if _SLASHES.search(piece) and languages.language_of(piece) != "en":
-            anchor = replace(anchor, day_first=True)
+        anchor = Anchor.at(instant, offset, lean_of(piece, foreign))
     except OverflowError:
         return []
+    if foreign and english:
+        # "Vom 3. bis 15. August": half of it is English too.
+        anchor = replace(anchor, day_first=True)
+        if mine := datelexicon.find(piece, anchor):
+            return mine
+    elif "/" in piece and languages.language_of(piece) != "en":
+        anchor = replace(anchor, day_first=True)
     found = list(datephrases.find(piece, anchor)) if english else []
     if other and all(one.found.weak for one in found):
         others = datelexicon.find(piece, anchor)

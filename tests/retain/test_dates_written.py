@@ -83,6 +83,9 @@ CHINESE = {
     "5月7日发布了": "2026年5月7日发布了",
     "月底之前交稿": "2026年5月底之前交稿",
     "他从5月到7月在北京": "他从2026年5月到7月在北京",
+    "今年年初换了系统。": "2026年初换了系统。",
+    "去年春节我们回老家": "2025年春节我们回老家",
+    "第二季度业绩下滑": "2026年第二季度业绩下滑",
     "明天下午三点开会": "2026年5月14日下午三点开会",
 }
 JAPANESE = {
@@ -91,6 +94,8 @@ JAPANESE = {
     "昨日、医者に行った。": "2026年5月12日、医者に行った。",
     "来週の金曜日に会議があります": "2026年5月22日金曜日に会議があります",
     "三年前に東京へ引っ越した": "2023年に東京へ引っ越した",
+    "今年の初めに変えました。": "2026年初めに変えました。",
+    "会議は来週の火曜日午前10時です。": "会議は2026年5月19日火曜日午前10時です。",
     "今朝走った": "2026年5月13日の朝に走った",
 }
 SPANISH = {
@@ -101,6 +106,8 @@ SPANISH = {
     "Nos vemos el próximo viernes.": "Nos vemos el viernes 22 de mayo de 2026.",
     "Hay que entregarlo antes del viernes.": "Hay que entregarlo antes del viernes 15 de mayo de 2026.",
     "Vivo aquí desde hace tres años.": "Vivo aquí desde 2023.",
+    "En diciembre del año pasado nos mudamos.": "En diciembre de 2025 nos mudamos.",
+    "El segundo trimestre fue flojo.": "El segundo trimestre de 2026 fue flojo.",
     "El verano pasado estuvimos en Cádiz.": "En el verano de 2025 estuvimos en Cádiz.",
 }
 GERMAN = {
@@ -109,6 +116,8 @@ GERMAN = {
     "Der Artikel von letzter Woche ist lang.": "Der Artikel vom 4. bis 10. Mai 2026 ist lang.",
     "Wir sind letztes Jahr umgezogen.": "Wir sind im Jahr 2025 umgezogen.",
     "Gestern Abend war es spät.": "Am Abend des 12. Mai 2026 war es spät.",
+    "Im Dezember letzten Jahres sind wir umgezogen.": "Im Dezember 2025 sind wir umgezogen.",
+    "Vom 3. bis 15. August war ich im Urlaub.": "Vom 3. bis 15. August 2025 war ich im Urlaub.",
     "Seit gestern geht nichts.": "Seit dem 12. Mai 2026 geht nichts.",
     "Am Freitag treffen wir uns.": "Am Freitag, 15. Mai 2026 treffen wir uns.",
     "Der Vertrag endet am 31. August.": "Der Vertrag endet am 31. August 2026.",
