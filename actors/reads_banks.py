@@ -13,6 +13,7 @@ from recalld.storage.apply import read_counters
 from recalld.storage.columns import Columns, OpenColumns
 from recalld.storage.environment import ReadTxn
 from recalld.storage.errors import BankNotFound
+from recalld.storage.groups import as_roots, read_parents, roots_of
 from recalld.storage.isotime import iso
 from recalld.storage.partition import Partition
 from recalld.storage.records import (
@@ -143,11 +144,14 @@ def _by_network(columns: Columns, uids: NDArray[np.int64]) -> NDArray[np.int64]:
 def _edge_table(txn: ReadTxn, bank: int) -> tuple[NDArray[np.int64], NDArray[np.int64], list[bytes], list[bytes]]:
     """Each unit's uid, number of entities, linked uids (u32) and kinds (u8), cut out without decoding the weights."""
     uids, entities, ends, kinds = [], [], [], []
+    roots = roots_of(read_parents(txn, bank))
     for key, value in txn.scan(keys.table(bank, keys.EDGES)):
         named, linked = _EDGE_HEAD.unpack_from(value)
         uids.append(keys.trailing_u32(key))
-        entities.append(named)
         start = 4 + 4 * named
+        # Names of one entity count once.
+        wholes = as_roots(roots, np.frombuffer(value, "<u4", named, 4).tolist()) if roots else ()
+        entities.append(len(wholes) if roots else named)
         ends.append(bytes(value[start : start + 4 * linked]))
         kinds.append(bytes(value[start + 8 * linked : start + 9 * linked]))
     return np.array(uids, np.int64), np.array(entities, np.int64), ends, kinds

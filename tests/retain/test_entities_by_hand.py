@@ -58,6 +58,7 @@ async def test_a_merge_is_seen_in_lists_counts_graph_and_recall_at_once(bank: En
         ["Robert Chen"], ["Robert Chen"], ["Robert Chen", "Mia"]
     ]  # fmt: skip
     assert (await service.get_entity(T, bank.id, part, (), "any", None))["id"] == whole
+    assert (await service.bank_stats(T, bank.id))["links_by_link_type"]["entity"] == 4
     named = await service.list_memories(T, bank.id, MemoryFilters(entity_id=part))
     assert named["total"] == 3
     with snapshot(service, bank.id) as snap:
