@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from recalld.actors.retain import languages
 from recalld.actors.retain.lexicon import FILLER_WORDS
@@ -129,6 +130,7 @@ def is_emoji(text: str) -> bool:
     return not any(unicodedata.category(character)[0] in "LN" for character in text)
 
 
+@lru_cache(maxsize=2048)
 def is_filler(text: str) -> bool:
     """Whether a turn only keeps the conversation going ("ok thanks"). Bare answers (yes, no) are kept."""
     if len(text) > 80:
@@ -168,6 +170,7 @@ _GREETING = re.compile(
 )
 
 
+@lru_cache(maxsize=2048)
 def is_phatic(sentence: str) -> bool:
     """Whether a sentence only greets, thanks or cheers, with or without a name: it is left out of a longer turn."""
     return len(sentence) <= 80 and (_GREETING.match(sentence) is not None or is_filler(sentence))

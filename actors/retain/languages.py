@@ -30,6 +30,14 @@ _SCRIPTS: Final = (
 )
 
 
+_VOTES: Final[dict[str, tuple[str, ...]]] = {
+    word: tuple(name for name, words in w.FUNCTION_WORDS.items() if word in words)
+    for word in frozenset().union(*w.FUNCTION_WORDS.values())
+}
+_ACCENTED: Final = ("es", "de", "pt")
+"""Languages whose telling letters are none of ASCII."""
+
+
 @lru_cache(maxsize=4096)
 def language_of(text: str) -> str:
     """The language of a text: by script, then by the function words and letters of the tables; `en` when none tells.
@@ -52,12 +60,16 @@ def language_of(text: str) -> str:
 
 
 def _latin(text: str) -> str:
-    words = [word.lower() for word in _WORD.findall(text)]
+    scores = dict.fromkeys(w.FUNCTION_WORDS, 0.0)
+    for word in _WORD.findall(text):
+        for name in _VOTES.get(word.lower(), ()):
+            scores[name] += 1
+    plain = text.isascii()
+    for name, letters in w.LETTERS.items():
+        if not (plain and name in _ACCENTED):
+            scores[name] += 0.75 * len(letters.findall(text))
     best, most = "en", 0.0
-    for name, function_words in w.FUNCTION_WORDS.items():
-        score = float(sum(word in function_words for word in words))
-        if (letters := w.LETTERS.get(name)) is not None:
-            score += 0.75 * len(letters.findall(text))
+    for name, score in scores.items():
         if score > most:
             best, most = name, score
     return best

@@ -55,11 +55,17 @@ _QUICK = re.compile(
     re.IGNORECASE,
 )
 
+_QUICK_ELSEWHERE = re.compile(
+    r"[^\x00-\u2e7f]|\b(?:no|nunca|jam|tampoco|nadie|nada|ni|ning|odi|dej|he dejado|nicht|kein|nie|weder|nirgends"
+    r"|ungern|aufge|hass|ohne)",
+    re.IGNORECASE,
+)
+"""What a denial in Chinese, Japanese, Spanish or German cannot do without."""
+
 
 def denies(sentence: str) -> bool:
     """Whether the main clause of a sentence (not a question) is denied, or says that something is no longer so."""
-    language = languages.language_of(sentence)
-    if languages.polarity(sentence, language) < 0:
+    if _QUICK_ELSEWHERE.search(sentence) is not None and languages.polarity(sentence) < 0:
         return True
     if _QUICK.search(sentence) is None:
         return False
