@@ -222,8 +222,12 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._title:
             self.title += data
+        elif self._pre and not self._silent:
+            self.out.append(data)
         elif not self._silent:
-            self.out.append(data if self._pre else re.sub(r"\s+", " ", data))
+            shown = re.sub(r"\s+", " ", data)
+            begins = not self.out or self.out[-1][-1:] in "\n "
+            self.out.append(shown.lstrip(" ") if begins else shown)
 
 
 def from_html(text: str) -> str:
@@ -232,7 +236,6 @@ def from_html(text: str) -> str:
     reader.feed(text)
     reader.close()
     body = re.sub(r"[ \t]+\n", "\n", "".join(reader.out))
-    body = re.sub(r"\n[ \t]+(?![ \t]*(?:-|\d+\.) )", "\n", body)
     body = re.sub(r"\n{3,}", "\n\n", body).strip()
     title = " ".join(reader.title.split())
     return f"# {title}\n\n{body}" if title and not body.startswith("# ") else body
