@@ -83,6 +83,8 @@ class ClaimChanges:
         """The unit changed in what makes its claim; what it said before an edit, nobody can find under the new tags."""
         if not before.claims:
             return record
+        if self.uid_of(record.id) != record.uid:
+            return dataclasses.replace(record, claims=())
         self._drop_claims(before)
         return self._put_claims(dataclasses.replace(record, claims=(mentions.claim_of(record),)))
 

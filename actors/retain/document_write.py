@@ -210,6 +210,8 @@ class DocumentWriter:
             former=former,
             proof=1 if former is None else 1 + len(self.applier.mentions_of(former.id)),
         )
+        if former is not None:
+            self.uids[former.id] = uid
         self.new.append(made)
         self.matcher.keep(made)
         return uid
