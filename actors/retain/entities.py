@@ -46,7 +46,10 @@ _RUN = re.compile(
 _PRODUCT = re.compile(
     rf"(?<!{_W})(?<![@#/\\.])(?:{_U}[A-Za-z]*-\d[\w.]*\w|{_U}[A-Za-z]*-\d|[a-z]?{_U}+[a-z]*\d[\w]*|"
     rf"(?:[a-z]+{_U}\w*|{_U}[a-z]+(?:{_U}[a-z]*)+)(?: \d+(?:\.\d+)*(?: (?:Pro|Max|Mini|Plus|Ultra))?)?|"
-    rf"{_U}[A-Za-z]+ \d+(?:\.\d+)+|{_U}?[a-z]+\.(?:js|io|ai|py|net|NET)(?!{_W}))(?!{_W})"
+    rf"{_U}[A-Za-z]{{2,}} \d{{1,2}}(?= (?:headphones|earbuds|phone|laptop|camera|tablet|watch|printer|speaker"
+    rf"|console|bike|car|replaced"
+    rf"|released?|came|ships|launched|beta|app)\b)|{_U}[A-Za-z]+ \d+(?:\.\d+)+|{_U}?[a-z]+\.(?:js|io|ai|py|net"
+    rf"|NET)(?!{_W}))(?!{_W})"
 )
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?!\w)")
 _HANDLE = re.compile(r"(?<![\w@./])@[A-Za-z_]\w{1,38}(?![\w/])")
@@ -330,9 +333,18 @@ def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagg
     product = words[-1][-1:].isdigit() or words[0].casefold() in PEOPLES
     if cued and not product and (strong or kind == "" or score < 0.9) and not (kind == PERSON and score >= 0.8):
         return cued, True
-    if behind == PRODUCT and _opens_sentence(text, start) and len(words) == 1 and kind == "":
+    if behind == PRODUCT and _opens_sentence(text, start) and len(words) == 1 and score < 0.9:
         behind = ""
-    if behind and not product and (kind == "" or score < 0.9 or (behind == PERSON and len(words) == 1 and kind == ORG)):
+    if (
+        behind
+        and not product
+        and (
+            kind == ""
+            or score < 0.9
+            or (behind == LOCATION and kind == PRODUCT)
+            or (behind == PERSON and len(words) == 1 and kind == ORG)
+        )
+    ):
         return behind, True
     if kind == "" or score < (LEAST if kind == PERSON else 0.8):
         if _does_as_people_do(text, start, end):

@@ -43,7 +43,8 @@ _LEFT: Final[tuple[tuple[str, re.Pattern[str], bool], ...]] = tuple(
             r"|running on|built (?:with|on|in)|"
             r"written in|everything to|(?:images|data|files|backups|logs|it|them) (?:on|in|to)|tried|proposed:"
             r"|decision:|buying|lease|leased|"
-            r"upgrad\w+ to|switch\w* from|deployed \S+ (?:on|to)|sign\w* up for|subscrib\w+ to|log\w* in(?:to| to)"
+            r"upgrad\w+ to|switch\w* from|(?:switch|migrat)\w* (?:over )?(?:from \S+(?: \S+)? )?to"
+            r"|deployed \S+ (?:on|to)|sign\w* up for|subscrib\w+ to|log\w* in(?:to| to)"
             r"|migrat\w+ from|driv(?:e|es|ing)|presented|launched|released"
             r"|our (?:\w+ )?(?:tool|database|editor|tracker) is"
             r"|instead of using|downloaded|wrote the parser for)",

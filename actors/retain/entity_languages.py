@@ -13,7 +13,7 @@ from typing import Final
 from recalld.actors.retain import languages
 from recalld.actors.retain import languagewords as w
 from recalld.actors.retain.lexicon import NEVER_NAMES, SENTENCE_OPENERS, word_set
-from recalld.actors.retain.lexicon_cjk import NO_PERSON, PLACES, SURNAMES
+from recalld.actors.retain.lexicon_cjk import NO_PERSON, PLACES, SURNAMES, SURNAMES_JA
 from recalld.actors.retain.ner_zh import chinese_names
 
 PERSON, ORG, LOCATION, PRODUCT, CONCEPT = "PERSON", "ORG", "LOCATION", "PRODUCT", "CONCEPT"
@@ -23,7 +23,7 @@ Found = tuple[int, int, str]
 
 _PLACE: Final = re.compile("|".join(sorted(PLACES, key=len, reverse=True)))
 _PLACE_END: Final = re.compile(
-    r"(?<=[在去到往从從住])(?P<zh>[\u4e00-\u9fff]{1,3}(?:市|省|县|區|区|镇|村|州|岛|山|湖|路|街|广场|机场|车站|火车站))"
+    r"(?<=[在去到往从從住])(?P<zh>(?![了过過着去到来來])[\u4e00-\u9fff]{1,3}(?:市|省|县|區|区|镇|村|州|岛|山|湖|路|街|广场|机场|车站|火车站))"
     r"|(?P<ja>[\u4e00-\u9fff]{1,3}(?:市|県|府|都|町|村|駅|区))(?=[はがをにでのへと、])"
 )
 _ORG_CJK: Final = re.compile(
@@ -47,6 +47,14 @@ _PERSON_ZH: Final = re.compile(
     r"(?=(?:在|说|說|负责|負責|是|的(?:建议|意见|想法|项目|团队)|已经|把|将|要|想|会|會|不|没|沒|去|来了|住|写|寫|做|提|创办|加入|离职|辞职|认为|觉得|喜欢|讨厌|搬|买|卖|"
     r"建议|同意|决定|宣布|表示|告诉|发|拿|和|跟|与|、)|[：:])"
 )
+_SURNAME_JA: Final = re.compile(
+    rf"(?:^|(?<=[、。はがのとにも\s]))(?P<name>{'|'.join(sorted(SURNAMES_JA))})(?=[はがとにも、])"
+)
+_EMPLOYER_CJK: Final = re.compile(
+    r"在(?P<zh>[\u4e00-\u9fff]{2,6}?)(?:工作|上班|任职|任職|实习|就职)"
+    r"|(?:^|[、。はが])(?P<ja>[^\sはがをにで、。]{2,8})(?:で働|に勤め|に入社)"
+)
+_NO_EMPLOYER: Final = ("里", "図書館", "学校", "会社", "公司", "家", "大学")
 _KIN_JA: Final = re.compile(
     r"(?:妹|姉|兄|弟|母|父|夫|妻|息子|娘|友人|友達|同僚|上司|部下|先輩|後輩|彼女|彼氏|いとこ|祖母|祖父|叔父|叔母|犬|猫|社長|部長|課長"
     r"|店長)の(?P<name>[\u4e00-\u9fff\u3041-\u3096\u30a1-\u30fa]{1,4}?)(?=[はがもとをに、])"
@@ -75,6 +83,13 @@ def in_cjk(text: str) -> Iterator[Found]:
     for match in (*_BY_KIN.finditer(text), *_PERSON_ZH.finditer(text)):
         if match["name"] not in NO_PERSON and match["name"][:2] not in NO_PERSON:
             yield match.start("name"), match.end("name"), PERSON
+    for match in _EMPLOYER_CJK.finditer(text):
+        group = "zh" if match["zh"] else "ja"
+        name = match[group].rsplit("の", 1)[-1]
+        if len(name) > 1 and _PLACE.fullmatch(name) is None and not name.endswith(_NO_EMPLOYER):
+            yield match.end(group) - len(name), match.end(group), ORG
+    for match in _SURNAME_JA.finditer(text):
+        yield match.start("name"), match.end("name"), PERSON
     for match in _KIN_JA.finditer(text):
         yield match.start("name"), match.end("name"), PERSON
 
@@ -89,6 +104,26 @@ _OPENS: Final = re.compile(r"(?:^|[.!?…:;¿¡\n]|[-*•]\s)\s*$")
 _LOCATIVE: Final = {
     "es": re.compile(r"\b(?:en|a|hacia|desde|hasta|de|por|vive en|vivo en)\s$", re.IGNORECASE),
     "de": re.compile(r"\b(?:in|nach|aus|bei|auf|bis|über|von)\s$", re.IGNORECASE),
+}
+_IN: Final = {
+    "es": re.compile(
+        r"\b(?:en|hacia|desde|hasta|(?:viaj|vol|mud|fui|voy|va|vamos|ir|lleg|regres)\w* a)\s$", re.IGNORECASE
+    ),
+    "de": re.compile(r"\b(?:in|nach|aus)\s$", re.IGNORECASE),
+}
+"""What stands before a place alone, even one of two words."""
+_EMPLOYER: Final = {
+    "es": re.compile(
+        r"\b(?:trabaj\w+ (?:en|para)|emplead[oa] (?:en|de)|empresa|compañía|contrat\w+ (?:con|a))\s(?:la |el )?$",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(r"\b(?:(?:arbeit|jobb|anfang|angestellt)\w* bei|firma|unternehmen|bei der|zur)\s$", re.IGNORECASE),
+}
+_TOOL: Final = {
+    "es": re.compile(r"\b(?:us[aoé]\w*|utiliz\w+|instal\w+|prob[aéó]\w*|migramos a|cambiamos a)\s$", re.IGNORECASE),
+    "de": re.compile(
+        r"\b(?:nutz\w+|benutz\w+|verwend\w+|installier\w+|setzen auf|läuft auf|umgestiegen auf)\s$", re.IGNORECASE
+    ),
 }
 _PERSONAL: Final = {
     "es": re.compile(
@@ -108,7 +143,7 @@ _ORG_FIRST: Final = word_set(
     "laboratorios construcciones seguros viajes muebles industrias almacenes colegio hospital bar transportes banco "
     "universidad grupo editorial hotel restaurante clínica instituto fundación bodegas talleres "
     "empresa cooperativa farmacia "
-    "librería panadería firma verlag bäckerei universität hochschule stadtwerke brauerei apotheke klinik institut "
+    "librería panadería verlag bäckerei universität hochschule stadtwerke brauerei apotheke klinik institut "
     "stiftung werkstatt druckerei gasthof café cafe"
 )
 _ORG_LAST: Final = word_set("gmbh ag kg sa sl ltd inc verlag bank werke versicherung energie energía seguros verein")
@@ -120,11 +155,13 @@ _ES_OPENERS: Final = word_set(
     "me te se le nos lo yo él ella ellos nosotros después antes ahora nunca siempre"
 )
 _DE_CALENDAR: Final = word_set(
-    "letzte letzten letztes nächste nächsten nächstes diese dieser dieses vorige vorigen woche monat jahr tag morgen "
+    "firma unternehmen letzte letzten letztes nächste nächsten nächstes diese dieser dieses vorige vorigen woche "
+    "monat jahr tag morgen "
     "abend nacht uhr"
 )
 _VERB_BEHIND: Final = re.compile(
-    r"^ (?:es|fue|vive|trabaja|coordina|tiene|dijo|quiere|cocina|compró|vendió|ganó|juega|canta|habla|estudia|llamó"
+    r"^ (?:(?:no|ya no|también|se|me|le|nunca|auch|nicht) )?(?:abrió|cerró|enseña|llegó|escribió|fundó|dejó|es|fue"
+    r"|vive|trabaja|coordina|tiene|dijo|quiere|cocina|compró|vendió|ganó|juega|canta|habla|estudia|llamó"
     r"|viene|va|ist|hat|wohnt|arbeitet|sagt|sagte|kommt|"
     r"geht|spielt|züchtet|leitet|studiert|übernimmt|übernahm|heiratet|kocht|will|mag|macht)\b"
 )
@@ -140,7 +177,8 @@ def surely(text: str) -> str:
     known = sum(word in functions for word in words)
     english = sum(word in w.FUNCTION_WORDS["en"] for word in words)
     marked = language in w.LETTERS and w.LETTERS[language].search(text) is not None
-    return language if (known >= 2 and known > english) or (marked and known >= english) else ""
+    accented = not text.isascii() and english == 0 and known >= 1
+    return language if (known >= 2 and known > english) or (marked and known >= english) or accented else ""
 
 
 def in_latin(text: str, language: str) -> Iterator[Found]:
@@ -166,22 +204,25 @@ def _common(word: str, language: str, opens: bool) -> bool:
     if folded in NEVER_NAMES or folded in w.FUNCTION_WORDS[language]:
         return True
     if language == "es":
-        return opens and (folded in _ES_OPENERS or folded in SENTENCE_OPENERS)
+        verb = re.search(r"(?:[aei]mos|[éó]|aba|ía|aron|ieron)$", folded) is not None
+        return opens and (folded in _ES_OPENERS or folded in SENTENCE_OPENERS or verb)
     kin = _PERSONAL["de"].search(folded + " ") is not None or folded in _DE_CALENDAR
     return kin or (opens and folded in SENTENCE_OPENERS)
 
 
 def _kind(text: str, start: int, end: int, words: list[str], language: str, opens: bool) -> str:
-    before = text[max(0, start - 24) : start]
+    before = text[max(0, start - 32) : start]
     folded = [word.casefold() for word in words]
     capitals = [word for word in words if word[0].isupper()]
-    if (folded[0] in _ORG_FIRST and len(words) > 1) or folded[-1] in _ORG_LAST:
+    if (folded[0] in _ORG_FIRST and len(words) > 1) or folded[-1] in _ORG_LAST or _EMPLOYER[language].search(before):
         return ORG
+    if _TOOL[language].search(before):
+        return PRODUCT
     if _PERSONAL[language].search(before):
         return PERSON
     if any(character.isdigit() for character in "".join(words)) or any(word[1:] != word[1:].lower() for word in words):
         return PRODUCT
-    if _LOCATIVE[language].search(before) and len(capitals) == 1:
+    if _LOCATIVE[language].search(before) and (len(capitals) == 1 or _IN[language].search(before)):
         return LOCATION
     if language == "de" and _ORG_DE.search(words[-1]):
         return ORG

@@ -62,3 +62,14 @@ NO_PERSON = word_set(
     """
 )
 """Words that begin with a family name's character and name nobody."""
+
+
+SURNAMES_JA = word_set(
+    """
+    佐藤 鈴木 高橋 田中 伊藤 渡辺 山本 中村 小林 加藤 吉田 山田 佐々木 山口 松本 井上 木村 斎藤 清水 山崎 森田 池田
+    橋本 阿部 石川 山下 中島 石井 小川 前田 岡田 長谷川 藤田 後藤 近藤 村上 遠藤 青木 坂本 斉藤 福田 太田 西村 藤井
+    金子 岡本 藤原 中野 三浦 原田 中川 松田 竹内 小野 田村 中山 和田 石田 上田 森本 内田 柴田 酒井 宮崎 横山 高木
+    安藤 宮本 大野 小島 谷口 工藤 今井 丸山
+    """
+)
+"""Common Japanese family names."""
