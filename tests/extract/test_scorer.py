@@ -80,6 +80,9 @@ def test_a_subject_is_named_by_the_field_or_else_by_the_text() -> None:
     assert wrong(judge(item([label]), [Fact("She moved to Lyon", subject="Ana")])) == []
     assert wrong(judge(item([label]), [Fact("She moved to Lyon")])) == ["speaker/subject"]
     assert wrong(judge(item([label]), [Fact("Ben says Ana moved to Lyon", subject="Ben")])) == ["speaker/subject"]
+    sister = Fact("Ana: My sister Lena moved to Lyon", subject="Ana's sister Lena")
+    assert wrong(judge(item([label]), [sister])) == ["speaker/subject"]
+    assert wrong(judge(item([label | {"subject": ["Lena"]}]), [sister])) == []
 
 
 def test_claims_in_one_fact_are_not_split_and_an_exchange_in_two_is_not_whole() -> None:
