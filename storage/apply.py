@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from pyroaring import BitMap
 
-from recalld.storage import audit, codec, edges, keys, ledger_rows, postings, regroup
+from recalld.storage import audit, codec, edges, keys, ledger_rows, page_rows, postings, regroup
 from recalld.storage.apply_claims import PROOF_MAX, ClaimChanges, inherited
 from recalld.storage.apply_records import RecordChanges
 from recalld.storage.changes import (
@@ -48,6 +48,7 @@ from recalld.storage.changes import (
 from recalld.storage.columns import COLUMN_DTYPE, COLUMN_ROWS, EXISTS, LIVE, QUESTION, ColumnRow
 from recalld.storage.environment import ReadTxn, WriteTxn
 from recalld.storage.names import Names, number_key
+from recalld.storage.pages import PagesChanged
 from recalld.storage.records import (
     CAUSED_BY,
     CAUSES,
@@ -164,10 +165,9 @@ class Applier(ClaimChanges, RecordChanges):
             case OperationStored():
                 self._store_operation(change)
             case OperationErased():
-                self.txn.delete(keys.operation_key(self.bank, keys.OPERATION, change.operation_id))
-                self.txn.delete(keys.operation_key(self.bank, keys.PAYLOAD, change.operation_id))
-                self.txn.delete(keys.operation_key(0, keys.OPERATION_BANK, change.operation_id))
-                self.txn.delete_prefix(keys.journal(self.bank, change.operation_id))
+                self._erase_operation(change)
+            case PagesChanged():
+                page_rows.write(self.txn, self.bank, change)
             case CallsRecorded():
                 ledger_rows.record_calls(self.txn, self.bank, change)
             case EntitiesChanged():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from recalld.storage import codec, keys, ledger_rows
-from recalld.storage.changes import Delta, DocumentErased, DocumentStored, OperationStored
+from recalld.storage.changes import Delta, DocumentErased, DocumentStored, OperationErased, OperationStored
 from recalld.storage.environment import WriteTxn
 from recalld.storage.errors import StoreCorrupt
 from recalld.storage.records import OPEN_STATES, BankRecord, DocumentRecord
@@ -82,3 +82,9 @@ class RecordChanges:
         elif change.payload is not None:
             self.txn.delete(payload_key)
             self.txn.delete_prefix(keys.journal(self.bank, record.id))
+
+    def _erase_operation(self, change: OperationErased) -> None:
+        self.txn.delete(keys.operation_key(self.bank, keys.OPERATION, change.operation_id))
+        self.txn.delete(keys.operation_key(self.bank, keys.PAYLOAD, change.operation_id))
+        self.txn.delete(keys.operation_key(0, keys.OPERATION_BANK, change.operation_id))
+        self.txn.delete_prefix(keys.journal(self.bank, change.operation_id))

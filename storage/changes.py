@@ -11,6 +11,7 @@ from typing import Any
 
 from recalld.storage.audit import AuditRecord
 from recalld.storage.ledger import LedgerCall
+from recalld.storage.pages import PagesChanged
 from recalld.storage.records import (
     BankRecord,
     ChunkRecord,
@@ -275,6 +276,7 @@ Change = (
     | CallsRecorded
     | EntitiesChanged
     | EntitiesRestored
+    | PagesChanged
 )
 
 
@@ -320,6 +322,8 @@ def summary(change: Change) -> dict[str, Any]:
             return {"k": kind, "n": len(calls)}
         case EntitiesChanged(record=record) | EntitiesRestored(record=record):
             return {"k": kind, "change": record.id, "what": record.what, "part": record.part, "whole": record.whole}
+        case PagesChanged(models=models, nodes=nodes, directives=directives, at=at):
+            return {"k": kind, "models": len(models), "nodes": len(nodes), "directives": len(directives), "at": at}
         case BankErased():
             return {"k": kind}
 

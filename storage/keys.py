@@ -51,6 +51,11 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     LEDGER_DAY       0x63  day u32                          DayTotals; under bank 0 those of the whole partition
     JOURNAL          0x64  operation id 16, name_key        facts a model gave an open operation, compressed
     AUDIT            0x68  instant u64, name_key(id)        AuditRecord
+    DIRECTIVE        0x70  name_key(id)                     Directive
+    MENTAL_MODEL     0x71  name_key(id)                     MentalModel
+    MODEL_CONTENT    0x72  name_key(model id)               PageContent
+    MODEL_HISTORY    0x73  name_key(model id), number u32   FormerContent
+    PAGE_NODE        0x74  name_key(id)                     PageNode
 """
 
 from __future__ import annotations
@@ -72,6 +77,7 @@ POSTING, TOKEN_COUNT, SET, TAG = range(0x50, 0x54)
 OPERATION, PAYLOAD = 0x60, 0x61
 LEDGER, LEDGER_DAY, JOURNAL = range(0x62, 0x65)
 AUDIT = 0x68
+DIRECTIVE, MENTAL_MODEL, MODEL_CONTENT, MODEL_HISTORY, PAGE_NODE = range(0x70, 0x75)
 
 TAIL_BLOCK: Final = 0xFFFFFFFF
 SET_TAG, SET_TAGSET, SET_ENTITY, SET_DOCUMENT, SET_MENTION = 1, 2, 3, 4, 5
@@ -227,6 +233,15 @@ def journal(bank: int, operation_id: str, reading: str = "") -> bytes:
     """Facts of one reading of an operation; without a reading the prefix of all of them."""
     prefix = operation_key(bank, JOURNAL, operation_id)
     return prefix + name_key(reading) if reading else prefix
+
+
+def former(bank: int, model_id: str, number: int) -> bytes:
+    return formers(bank, model_id) + _u32.pack(number)
+
+
+def formers(bank: int, model_id: str) -> bytes:
+    """Prefix of what a mental model said before, in order."""
+    return named(bank, MODEL_HISTORY, model_id)
 
 
 def trailing_u32(key: bytes) -> int:

@@ -36,6 +36,7 @@ from recalld.storage.records import (
 )
 from recalld.storage.vector_rows import TOKEN_ROWS, VECTOR_ROWS, token_ids_of, unpack_vectors
 from recalld.storage.verify_entities import check_entities
+from recalld.storage.verify_pages import check_pages
 
 _U32 = struct.Struct("<I")
 SHOWN = 200
@@ -125,6 +126,7 @@ def verify_bank(txn: ReadTxn, bank: int, pause: Callable[[], None] = lambda: Non
     _documents(ledger)
     _claims(ledger)
     _operations(ledger)
+    check_pages(txn, bank, found)
     wholes = check_entities(txn, bank, found, ledger.entities, rows)
     _counters(ledger, wholes)
     return found
