@@ -111,7 +111,10 @@ _STEPS = (
     ),
 )
 _EMPTY_ITEM = re.compile(
-    r"^\W*(?:welcome|introductions?|any other business|aob|goodbye|closing|q ?& ?a|questions|break|lunch|agenda"
+    r"^\W*(?:welcome|introductions?|intro|next steps|action items|follow[- ]ups?|updates|round ?table|minutes"
+    r"|summary|overview|apologies|roll call|"
+    r"approval of (?:the )?minutes|(?:date of )?next meeting|participants|attendees|to[- ]?dos?|any other business"
+    r"|aob|goodbye|closing|q ?& ?a|questions|break|lunch|agenda"
     r"|notes|wrap[- ]?up|"
     r"tbd|tba|n/?a|none|misc(?:ellaneous)?|开场|结束|休息|其他|その他|挨拶)\W*$",
     re.IGNORECASE,

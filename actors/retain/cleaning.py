@@ -64,6 +64,10 @@ _FILLER_PHRASES = re.compile(
     r"|you there"
     r"|(?:i['’]?m )?back now|nice work|well done|good job|good point|great work|much appreciated|long time no see"
     r"|happy (?:friday|monday)"
+    r"|thank(?:s| you) for (?:having me|joining(?: us)?|coming|watching|listening|your time|the (?:update|info"
+    r"|heads[- ]up|help|quick reply))"
+    r"|(?:good|glad|great|nice|happy) to be (?:here|back)|stay tuned|we['’]?ll be right back|my apologies|no rush"
+    r"|all good|fine by me"
     r"|you too|same here|i see|i know,? right|let['’]?s (?:begin|start|go|see))\b",
     re.IGNORECASE,
 )
@@ -177,7 +181,8 @@ def is_phatic(sentence: str) -> bool:
 
 
 _SERVICE = re.compile(
-    r"^\W*(?:(?:how|what) (?:can|may|could|else can) i (?:help|do|assist)\b.*|how (?:can|may) i (?:be of )?\w+.*"
+    r"^\W*(?:(?:sure|of course|certainly|absolutely|okay|ok|great|thanks|thank you|hello|hi)[,!. ]+)*(?:(?:how"
+    r"|what) (?:can|may|could|else can) i (?:help|do|assist)\b.*|how (?:can|may) i (?:be of )?\w+.*"
     r"i['’]?(?:d| would) be (?:happy|glad) to help.*|(?:sure|certainly|of course|absolutely)[,!.]? (?:here(?:['’]s"
     r"| is| are| you go)|i can help).{0,60}|"
     r"(?:could|can) you (?:please )?(?:clarify|elaborate|provide more|be more specific|tell me more).*"
@@ -254,6 +259,7 @@ _BOILERPLATE = re.compile(
     r"|removed) \w+|.{1,30} joined the group|"
     r"(?:loading|searching(?: the web)?|thinking|typing|working|processing|please (?:wait|hold))\W*|lorem ipsum.*"
     r"|(?:todo|tbd|tba|n/a|none|null|nil|undefined)|"
+    r"\[?(?:tool|function)[ _](?:call|result|output|response)s?\]?\b.*|[\w /&-]{1,30}[:：]|"
     r"(?:\(c\)|©|copyright)[^\n]{0,80}|all rights reserved|table of contents"
     r"|(?:this page )?intentionally left blank)\W*$",
     re.IGNORECASE,

@@ -22,6 +22,7 @@ from recalld.actors.retain.lexicon import (
     PEOPLES,
     PERSON_STARTS,
     PLACE_ENDS,
+    PRODUCT_ENDS,
     SENTENCE_OPENERS,
 )
 from recalld.actors.retain.ner import LEAST, NerModel, Tagged
@@ -64,6 +65,7 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?…:;。！？\n]|[\"“(\[*•>-])[\s\"
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]{2}")
 _WORDS = re.compile(r"\S+")
 _WRITES_CAPITALS = re.compile(rf"(?!I\b){_U}")
+_ACTS = re.compile(r"^ (?!is|was|has|does)[a-z]{2,}(?:s|ed)\b")
 _STREET = re.compile(r"(?:stra(?:ss|ß)e|gasse|weg|platz|street|road|avenue|lane)$", re.IGNORECASE)
 _MODEL = re.compile(r"[A-Z]{1,3}-?\d{1,4}[A-Za-z]?")
 _ORG_STARTS = ("University", "Bank", "Institute", "Bistro", "Hotel", "Restaurant", "Café", "Cafe", "Museum", "Ministry")
@@ -303,6 +305,8 @@ def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
         if len(words) == 1 and not confirmed:
             telling = len(surface) > 1 and (surface.isupper() or any(c.isdigit() for c in surface))
             inside = start > 1 and text[start - 1] == " " and text[start - 2].islower()
+            if not inside and text[start - 1 : start] == "(" and text[end : end + 1] == ")" and not telling:
+                inside, kind, opens = True, kind or PERSON, False  # who said so: "(Kalle)"
             if not telling and (len(surface) == 1 or german or (opens and not trimmed)):
                 continue
             if surface.casefold() in SENTENCE_OPENERS and not inside:
@@ -335,16 +339,8 @@ def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagg
         return cued, True
     if behind == PRODUCT and _opens_sentence(text, start) and len(words) == 1 and score < 0.9:
         behind = ""
-    if (
-        behind
-        and not product
-        and (
-            kind == ""
-            or score < 0.9
-            or (behind == LOCATION and kind == PRODUCT)
-            or (behind == PERSON and len(words) == 1 and kind == ORG)
-        )
-    ):
+    doubted = (behind, kind) in ((LOCATION, PRODUCT), (PERSON, ORG)) and len(words) == 1
+    if behind and not product and (kind == "" or score < 0.9 or doubted):
         return behind, True
     if kind == "" or score < (LEAST if kind == PERSON else 0.8):
         if _does_as_people_do(text, start, end):
@@ -353,7 +349,21 @@ def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagg
             return PERSON, kind != ""
     if kind == PRODUCT and len(words) == 1 and (words[0].isupper() or words[0].casefold() in PEOPLES):
         return CONCEPT, score >= LEAST
-    return (kind, score >= LEAST) if kind and score >= 0.5 else ("", False)
+    if (
+        kind == ORG
+        and score < 0.8
+        and len(words) == 1
+        and _ACTS.match(text[end : end + 20])
+        and _opens_sentence(text, start)
+    ):
+        return PERSON, True
+    if kind and score >= 0.5:
+        return kind, score >= LEAST
+    if len(words) > 1 and not product and words[0].casefold() not in SENTENCE_OPENERS:
+        # Two capitals in a row are seldom a concept.
+        before = text[max(0, start - 4) : start].casefold()
+        return (PRODUCT if before.endswith((" a ", " an ")) else ORG if before.endswith("the ") else PERSON), False
+    return "", False
 
 
 def _does_as_people_do(text: str, start: int, end: int) -> bool:
@@ -420,6 +430,8 @@ def _spelled_kind(words: list[str]) -> str:
             return PRODUCT
         if last in ORG_ENDS or words[0] in _ORG_STARTS:
             return ORG
+        if last in PRODUCT_ENDS and not words[-1].islower():
+            return PRODUCT
         if last in PLACE_ENDS or words[0] in ("Lake", "Mount", "Rue", "Via", "Calle", "Avenue"):
             return LOCATION
     return ""

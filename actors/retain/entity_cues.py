@@ -63,7 +63,8 @@ _LEFT: Final[tuple[tuple[str, re.Pattern[str], bool], ...]] = tuple(
         ),
         (
             LOCATION,
-            r"\b(?:in|near|around|outside|towards?|via|visit(?:s|ed|ing)?|(?:moved|moving|move|trip|flew|fly|drove"
+            r"\b(?:bridge|harbou?r|station|farm|lighthouse|ruins|castle|beach|camp|border|coast|lake) (?:at|in|near"
+            r"|of)|\b(?:in|near|around|outside|towards?|via|visit(?:s|ed|ing)?|(?:moved|moving|move|trip|flew|fly|drove"
             r"|drive|travel\w*|went|go|going|ferry|train|flight|"
             r"bus|sailed|relocat\w+|walked|hiked|cycled|return\w*|back|commutes?"
             r"|emigrated) (?:back )?(?:from \S+ )?to|(?:sailed|flew|train|flight|"
@@ -71,6 +72,8 @@ _LEFT: Final[tuple[tuple[str, re.Pattern[str], bool], ...]] = tuple(
             r"|island|lake|valley) (?:of|at)|been to|island of)",
             False,
         ),
+        (ORG, r"\bat", False),
+        (PRODUCT, r"\bprefers?|\bpreferred|\b(?:over|than|versus|vs\.?|replaced|replaces|beats)", False),
     )
 )
 """Kind by the words before a name; a strong cue outweighs what the model believes."""
@@ -83,6 +86,13 @@ _RIGHT: Final[tuple[tuple[str, re.Pattern[str]], ...]] = (
             r"browser|language|plugin|phone|printer|software|service|platform|game|engine|system|package|device"
             r"|model)\b|^ (?:DB|API|SDK|CLI|app|printer|"
             r"database|server|plugin|library|phone|camera|laptop)\b",
+        ),
+    ),
+    (
+        LOCATION,
+        re.compile(
+            r"^ (?:office|branch|airport|harbou?r|station|plant|warehouse|suburb|district|marathon|river|coast"
+            r"|peninsula)\b"
         ),
     ),
     (

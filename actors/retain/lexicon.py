@@ -13,9 +13,11 @@ FILLER_WORDS = word_set(
     ok okay okey k kk ty thx thanks thank thankyou cheers cool great nice good fine alright right gotcha yep yup
     yeah lol haha hahaha hehe hmm hm mm mhm uh um er ah oh wow hi hello hey hiya bye goodbye np welcome perfect
     awesome you so much very again a lot all done noted lmao rofl lmfao omg omfg same agreed ditto anyway anyways
-    test testing ping zusammen moin bis so right know night sec brb gn gm huh hm uhuh yup yas sure exactly
-    absolutely totally indeed true lovely wonderful perfect brilliant excellent everyone folks guys vale gracias
-    hola danke merci bonjour hallo
+    test testing ping zusammen moin bis know night sec brb gn gm huh uhuh yas sure exactly absolutely totally indeed
+    true lovely wonderful brilliant excellent everyone folks guys vale gracias hola danke merci bonjour hallo nvm
+    lgtm sgtm aww awww aw yay woohoo oops hbu wyd ikr gg wp afk yw xd xoxo mwah ugh meh phew yikes gosh whoops duh
+    ha hah heh heya howdy sup yo morning evening afternoon bro dude mate buddy pal next yea nah noice dope sweet
+    neat legit roger copy ack aye ta tks thks thnx
     """
 )
 """Words of which a turn that only keeps the conversation going consists."""
@@ -102,7 +104,19 @@ ORG_ENDS = word_set(
     bakery press media motors airlines airways records pictures pharma foods logistics insurance consulting partners
     holdings industries council ministry department union federation league orchestra theatre clinic publishing
     publishers electronics robotics analytics capital ventures brothers pharmaceuticals telecom networks games
-    entertainment church club
+    entertainment church club ales apparel auto bakers bikes boats books brewery brewing builders cabs candles
+    carpets catering cement chemicals chocolates cleaning coaches coffee confectionery construction cosmetics
+    couriers crafts creamery cycles dairy design designs distillery drones dyes estates events fabrics farm farms
+    fashion ferries films finance fisheries fitness florists forge foundry fuels furniture garage garments glass
+    glassworks goods grain graphics grocers hardware health healthcare homes hospitality housing instruments
+    interiors investments ironworks jewellers joinery kitchens knits laundry lighting linen looms lumber machines
+    manufacturing marine maritime marketing meats metals milling minerals mining mint mobile mobility mutual nursery
+    oils optical opticians organics outfitters packaging paints paper papers pens petroleum pianos plastics plumbing
+    potteries pottery power printers printing produce properties publications pumps quarry rentals repairs roasters
+    roofing saddlery savings sciences seafood security seeds shoes silks soaps solar solutions spirits stationers
+    stationery steelworks stores supplies supply surgery tailors teas tiles timber tools toys traders trading
+    transport trust tyres utilities vineyards wares wines winery wireless woodworks wool wools yachts yarns choir
+    festival county authority service services office bureau board commission
     """
 )
 """Last words that make a run of capitals an organisation."""
@@ -111,7 +125,9 @@ ORG_ENDS = word_set(
 PLACE_ENDS = word_set(
     """
     street avenue ave road boulevard square park river lake mountain mountains beach bay island islands city county
-    valley forest canyon falls airport station bridge harbor harbour peninsula desert coast hills heights
+    valley forest canyon falls airport station bridge harbor harbour peninsula desert coast hills heights castle
+    cathedral cliff cliffs cove creek dam fjord garden gardens glacier gorge hill isles junction lagoon loch marsh
+    meadow meadows moor pass peak pier plaza quay reef ridge terrace village wharf woods
     """
 )
 """Last words that make a run of capitals a place."""
@@ -222,3 +238,12 @@ CALENDAR = word_set(
     """
 )
 """Words of the calendar that may begin an organisation's name ("Morning Tide Radio")."""
+
+
+PRODUCT_ENDS = word_set(
+    """
+    db os sdk api app cli cloud engine framework server suite desk pad book phone watch browser editor player reader
+    pro lite mini ultra
+    """
+)
+"""Last words that make a run of capitals something made."""
