@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from .model_server import (
     model_server,
     queue,
     retain,
+    said_as_is,
     service_with,
     texts,
     until_operation,
@@ -24,13 +26,13 @@ from .model_server import (
 
 
 @pytest.fixture
-async def server():
+async def server() -> AsyncIterator[ModelServer]:
     async with model_server() as made:
         yield made
 
 
 @pytest.fixture
-async def service(server: ModelServer, tmp_path: Path):
+async def service(server: ModelServer, tmp_path: Path) -> AsyncIterator[MemoryService]:
     async with service_with(server, tmp_path / "home") as made:
         yield made
 
@@ -77,9 +79,19 @@ async def test_500_on_every_call_fails_the_operation_and_can_be_retried(
     assert failed["status"] == "failed" and "refused" in failed["error_message"]
     assert await memories(service, "b") == []
     assert [row["status"] for row in await ledger(service, "b")] == ["error"]
-    from .model_server import said_as_is
-
     server.answer = said_as_is
     await service.retry_operation(TENANT, "b", operation_id)
     assert (await until_operation(service, "b", operation_id, ended))["status"] == "completed"
     assert await texts(service, "b") == ["Ana owns the release."]
+
+
+async def test_a_claim_that_was_replaced_costs_nothing_when_its_text_comes_again(
+    server: ModelServer, service: MemoryService
+) -> None:
+    old, new = "Ana owns the fix.\nBen lives in Lyon.", "Ben lives in Nantes now."
+    for _ in range(2):
+        await retain(service, "b", old, timestamp="2026-05-13T10:00:00+02:00", document_id="old")
+        await retain(service, "b", new, timestamp="2026-05-14T10:00:00+02:00", document_id="new")
+    assert server.calls == 2
+    assert sorted(await texts(service, "b")) == ["Ana owns the fix.", "Ben lives in Nantes now."]
+    assert (await service.verify(TENANT, "b"))["ok"] is True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -262,4 +261,3 @@ async def test_deleting_a_bank_takes_its_calls_with_it_and_not_what_was_spent(
         await retain(service, "b", "Ben likes tea.")
         assert (await service.list_llm_requests(TENANT, "b", {"limit": 10, "offset": 0}))["total"] == 1
         assert (await service.status())["ledger"]["today"]["calls"] == 2
-        await asyncio.sleep(0)
