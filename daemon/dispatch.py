@@ -282,8 +282,8 @@ class Dispatcher:
         """Seconds until an operation that waits for a model or a budget looks again."""
         settings, asked = self._settings, float(getattr(error, "retry_after", 0))
         if waiting == "budget":
-            # The day ends at a known time, but a cap may be raised before.
-            return max(0.05, min(asked, settings.budget_check_seconds))
+            # The day ends at a known time, but a cap may be raised before; a long backlog must not ask all the time.
+            return max(0.05, min(asked, settings.budget_check_seconds * min(2.0 ** min(waits, 20), 10.0)))
         grown = settings.operations_model_wait_seconds * 2.0 ** min(waits, 20)
         most = settings.operations_model_wait_max_seconds
         return min(max(grown, min(asked, most)), most)
