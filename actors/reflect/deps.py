@@ -1,0 +1,102 @@
+"""What a reflect leans on, as protocols: a bank to read, a model to ask, pages and directives where there are any.
+
+The worker puts them together (`reflector.py`); a test may give its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from recalld.actors.ledger import Ledger
+from recalld.actors.llm.base import Llm
+
+Plain = dict[str, Any]
+Watch = Callable[[str, Plain], None]
+"""Told of each step while it happens: the name of an event, and what it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search of memories. `types` are network names; empty is all four. `max_tokens` bounds what comes back."""
+
+    query: str
+    types: tuple[str, ...] = ()
+    max_tokens: int = 2048
+    budget: str = "mid"
+    tags: tuple[str, ...] = ()
+    tags_match: str = "any"
+    tag_groups: list[dict[str, Any]] | None = None
+    now: int = 0
+    chunk_tokens: int | None = None
+    entity_tokens: int | None = None
+    source_tokens: int | None = None
+    trace: bool = False
+
+
+class Memory(Protocol):
+    """The memories of one bank."""
+
+    async def recall(self, search: Search) -> Plain:
+        """{results, chunks, entities, source_facts, trace}, in the wire's shape, best first."""
+        ...
+
+    async def expand(self, memory_ids: Sequence[str], whole: bool) -> list[Plain]:
+        """[{memory, chunk, document}] for the ids that exist: the memory, its chunk's text, or its document's."""
+        ...
+
+    async def unconsolidated(self, search: Search) -> int:
+        """How many facts within the tags of `search` no observation has seen yet."""
+        ...
+
+
+class Pages(Protocol):
+    """The bank's mental models. Each is {id, name, text, is_stale, newer_facts, tags}."""
+
+    async def search(self, query: str, search: Search, excluded: Sequence[str], limit: int) -> list[Plain]: ...
+
+    async def read(self, ids: Sequence[str]) -> list[Plain]: ...
+
+    async def any(self, search: Search, excluded: Sequence[str]) -> bool: ...
+
+
+class Directives(Protocol):
+    """The bank's directives in force, highest priority first: [{id, name, content, tags}]."""
+
+    async def in_force(
+        self, tags: Sequence[str], tags_match: str, tag_groups: list[dict[str, Any]] | None, everything: bool
+    ) -> list[Plain]: ...
+
+
+class FormOpinions(Protocol):
+    """Forms opinions after an answer: those new or changed, in the wire's shape."""
+
+    def __call__(self, question: str, answer: str, memories: list[Plain]) -> Awaitable[list[Plain]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`iterations` is the base that a budget scales; `wall_seconds` bounds the whole."""
+
+    iterations: int = 10
+    context_tokens: int = 100_000
+    wall_seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectDeps:
+    """`config` is the bank's settings in force; `llm` None leaves an extractive answer. `nonce` fences quoted text:
+    nobody who writes memories knows it."""
+
+    memory: Memory
+    config: Mapping[str, Any]
+    nonce: str
+    llm: Llm | None = None
+    ledger: Ledger | None = None
+    limits: Limits = field(default_factory=Limits)
+    pages: Pages | None = None
+    directives: Directives | None = None
+    form_opinions: FormOpinions | None = None
+    bank_name: str = ""
+    watch: Watch | None = None
