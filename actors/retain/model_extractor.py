@@ -16,7 +16,6 @@ from recalld.actors.retain.model_prompts import ReadingRules, messages_for, sche
 from recalld.storage.errors import ModelAnswerUnusable, ModelOverflow
 
 SMALLEST = 500
-TEMPERATURE = 0.1
 CUT_OFF = "cut off in the model's answer"
 
 
@@ -42,7 +41,6 @@ class ModelExtractor:
             schema=schema_for(rules),
             schema_name="facts",
             max_tokens=rules.max_tokens,
-            temperature=TEMPERATURE,
         )
         try:
             answer = await self._llm.complete(request)
