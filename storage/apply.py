@@ -15,12 +15,15 @@ import numpy as np
 from pyroaring import BitMap
 
 from recalld.storage import audit, codec, edges, keys, ledger_rows, page_rows, postings, regroup
+from recalld.storage.apply_beliefs import BeliefChanges
 from recalld.storage.apply_claims import PROOF_MAX, ClaimChanges, inherited
+from recalld.storage.apply_places import PlaceChanges, tagset_key
 from recalld.storage.apply_records import RecordChanges
 from recalld.storage.changes import (
     Audited,
     BankErased,
     BankStored,
+    BeliefsMoved,
     CallsRecorded,
     Change,
     Delta,
@@ -68,7 +71,7 @@ def read_counters(txn: ReadTxn, bank: int) -> BankCounters:
     return BankCounters() if value is None else codec.decode(BankCounters, value)
 
 
-class Applier(ClaimChanges, RecordChanges):
+class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
     """Applies changes to one bank within one write transaction. Call `finish` once at the end."""
 
     def __init__(self, txn: WriteTxn, bank: int, next_sequence: Callable[[], int], new_id: Callable[[], str]) -> None:
@@ -83,6 +86,10 @@ class Applier(ClaimChanges, RecordChanges):
         self.names = self._names = Names(txn, bank, self.allocate, new_id, self.delta)
         self._documents = 0
         self._erased = False
+        self._touched: set[str] = set()
+        self._told = 0
+        self._beliefs: bool | None = None
+        self._at = 0
 
     # -- numbers ---------------------------------------------------------------------------------------------------
 
@@ -124,6 +131,7 @@ class Applier(ClaimChanges, RecordChanges):
 
     def apply(self, change: Change) -> None:
         """Carry out one change and log it."""
+        self._at = getattr(change, "at", self._at)
         match change:
             case UnitsAdded():
                 self._add(change)
@@ -145,6 +153,8 @@ class Applier(ClaimChanges, RecordChanges):
                 audit.record(self.txn, self.bank, change.entries, change.keep_from)
             case UnitsErased():
                 self._erase(change)
+            case BeliefsMoved():
+                self._believe(change)
             case UnitsReembedded():
                 self._reembed(change)
             case UnitsRelinked():
@@ -181,6 +191,7 @@ class Applier(ClaimChanges, RecordChanges):
         """Write back counters and entities."""
         if self._erased:
             return self.delta
+        self.settle_beliefs()
         self._names.finish()
         fields: dict[str, Any] = {
             **self._numbers,
@@ -244,6 +255,8 @@ class Applier(ClaimChanges, RecordChanges):
                 **inherited(unit.claim, new.former),
             )
             self._put_unit(self._put_claims(record), new=True)
+            if new.former is not None:
+                self._touch_belief(record)
             self.txn.put(keys.named(self.bank, keys.UNIT_ID, unit.id), _U32.pack(uid))
             columns.append(
                 ColumnRow(
@@ -419,6 +432,7 @@ class Applier(ClaimChanges, RecordChanges):
             record, row = self.unit(uid), self._column(uid)
             if record is None:
                 continue
+            self._touch_belief(record)
             if not row.flags & LIVE:
                 if change.unchunked and record.stands:
                     rows[uid] = self._replaced(record, row).pack()
@@ -536,62 +550,6 @@ class Applier(ClaimChanges, RecordChanges):
             kept = edges.without(old, {uid})
             self._count_links(edges.count_kinds(old), edges.count_kinds(kept))
             self.txn.put(other_key, edges.encode(kept))
-
-    def _reembed(self, change: UnitsReembedded) -> None:
-        vectors: dict[int, bytes] = {}
-        tokens: dict[int, bytes] = {}
-        for embedding in change.embeddings:
-            record = self.unit(embedding.uid)
-            if record is None:
-                continue
-            before = embedding.predecessor
-            assert not isinstance(before, str), "ids are resolved to uids before a change is applied"
-            self._put_unit(dataclasses.replace(record, predecessor=before, updated_at=change.at))
-            vectors[embedding.uid] = pack_vectors(embedding.vectors, embedding.scales)
-            tokens[embedding.uid] = pack_tokens(embedding.token_vectors, embedding.token_ids)
-        VECTOR_ROWS.replace(self.txn, self.bank, vectors)
-        TOKEN_ROWS.replace(self.txn, self.bank, tokens)
-        self.delta.add("replace_vectors", list(vectors), list(vectors.values()), list(tokens.values()))
-
-    def _relink(self, prev: dict[int, int]) -> None:
-        rows = {}
-        for uid, before in prev.items():
-            row = self._column(uid)
-            if row.flags & EXISTS:
-                rows[uid] = row._replace(prev=before).pack()
-                if row.prev >= 0:
-                    self.txn.delete(keys.follower(self.bank, row.prev, uid))
-                if before >= 0:
-                    self.txn.put(keys.follower(self.bank, before, uid), b"")
-        COLUMN_ROWS.replace(self.txn, self.bank, rows)
-        self.delta.add("relink_units", list(rows), [prev[uid] for uid in rows])
-
-    def _move(self, change: UnitsMoved) -> None:
-        for uid, (index, chunk_id) in change.places.items():
-            record = self.unit(uid)
-            if record is not None:
-                moved = dataclasses.replace(record, chunk_index=index, chunk_id=chunk_id, updated_at=change.at)
-                self._put_unit(moved)
-
-    def _retag(self, change: UnitsRetagged) -> None:
-        tags = tuple(sorted(set(change.tags)))
-        for uid in change.uids:
-            record = self.unit(uid)
-            if record is None or record.tags == tags:
-                continue
-            for tag in record.tags:
-                if self._leave_set(keys.SET_TAG, keys.name_key(tag), uid):
-                    self._drop_tag(keys.name_key(tag))
-            self._leave_set(keys.SET_TAGSET, tagset_key(record.tags), uid)
-            changed = self._reclaim(record, dataclasses.replace(record, tags=tags, updated_at=change.at))
-            self._put_unit(changed)
-            for kind, name in self._memberships(changed):
-                self._join_set(kind, name, [uid])
-
-
-def tagset_key(tags: Iterable[str]) -> bytes:
-    """Name of the set of units that carry exactly `tags`; the empty set is the untagged units."""
-    return keys.name_key("\0".join(sorted(set(tags))))
 
 
 def _instant(value: int | None) -> int:

@@ -42,6 +42,7 @@ class ClaimChanges:
     _join_set: Callable[[int, bytes, list[int]], None]
     _leave_set: Callable[[int, bytes, int], bool]
     _count_links: Callable[[dict[str, int], dict[str, int]], None]
+    _touch_belief: Callable[[UnitRecord], None]
 
     # -- reads that commits need -----------------------------------------------------------------------------------
 
@@ -100,6 +101,7 @@ class ClaimChanges:
     def _drop_unit_rows(self, record: UnitRecord) -> None:
         """The rows beside a unit that is erased."""
         self._drop_claims(record)
+        self._touch_belief(record)
         if record.attribute and record.subject:
             self.txn.delete(keys.about(self.bank, folded(record.subject), record.attribute, record.uid))
         if self.uid_of(record.id) == record.uid:
@@ -207,6 +209,7 @@ class ClaimChanges:
                 self.txn.put(key, edges.encode(kept))
 
     def _ended(self, record: UnitRecord, end: End, at: int) -> UnitRecord:
+        self._touch_belief(record)
         self._part(record)
         if end.by:
             self.txn.put(keys.ended_by(self.bank, end.by, record.id), record.id.encode())
@@ -228,6 +231,7 @@ class ClaimChanges:
             record, row = self.unit(uid), self._column(uid)
             if record is None or row.flags & LIVE or not record.stands or uid in rows:
                 continue
+            self._touch_belief(record)
             self._part(record)
             current = dataclasses.replace(
                 record, retired_at=None, state=VALID, reason="", superseded_by="", updated_at=change.at

@@ -152,6 +152,33 @@ class MentionsMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class BeliefMove:
+    """A judgement of a unit for an opinion, both by id; or, with a `value` and no unit, a confidence given by hand."""
+
+    opinion: str
+    judgement: str
+    unit: str = ""
+    reason: str = ""
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefsMoved:
+    """Judgements of one judge, in order. `step` is what a confirmation moves; below `floor` an opinion is retired.
+
+    `formed` are opinions that `made_by` formed in this write.
+    """
+
+    moves: tuple[BeliefMove, ...]
+    at: int
+    step: float
+    floor: float
+    by: str = "rules"
+    formed: tuple[str, ...] = ()
+    made_by: str = "retain"
+
+
+@dataclass(frozen=True, slots=True)
 class Audited:
     """Entries of the audit log; those that began before `keep_from` (µs) go, some with each write."""
 
@@ -264,6 +291,7 @@ Change = (
     | MentionsRemoved
     | MentionsMoved
     | Audited
+    | BeliefsMoved
     | UnitsErased
     | UnitsReembedded
     | UnitsRelinked
@@ -300,6 +328,8 @@ def summary(change: Change) -> dict[str, Any]:
             return {"k": kind, "numbers": [number for _, number in named], "at": at}
         case MentionsMoved(places=there, at=at):
             return {"k": kind, "numbers": [number for _, number in there], "at": at}
+        case BeliefsMoved(moves=moves, at=at):
+            return {"k": kind, "n": len(moves), "at": at}
         case Audited(entries=entries):
             return {"k": kind, "n": len(entries)}
         case UnitsReembedded(embeddings=embeddings, at=at):

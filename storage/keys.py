@@ -34,6 +34,9 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     DOCUMENT_ID      0x31  name_key(id)                     number u32
     CHUNK            0x32  document u32, index u32          ChunkRecord
     READING          0x34  name_key(reading)                document u32, index u32 of a chunk a model read so
+    BELIEF           0x38  name_key(opinion id)             BeliefRecord: an opinion whose confidence moved
+    BELIEF_EVENT     0x39  name_key(opinion id), number u32 BeliefEvent
+    BELIEVED_BY      0x3A  name_key(unit id), name_key(opinion id)    opinion id and number of the event the unit made
     ENTITY           0x40  number u32                       EntityRecord
     ENTITY_NAME      0x41  name_key(folded name)            entity numbers u32[]
     ENTITY_ID        0x42  name_key(id)                     number u32
@@ -72,6 +75,7 @@ EDGES, FOLLOWER, HALF_LINK = range(0x28, 0x2B)
 CLAIM, MENTION, ATTRIBUTE, ENDED_BY = range(0x2B, 0x2F)
 DOCUMENT, DOCUMENT_ID, CHUNK = range(0x30, 0x33)
 READING = 0x34
+BELIEF, BELIEF_EVENT, BELIEVED_BY = range(0x38, 0x3B)
 ENTITY, ENTITY_NAME, ENTITY_ID, SPEAKER, ENTITY_PARENTS, ENTITY_SPELLING, ENTITY_CHANGE = range(0x40, 0x47)
 POSTING, TOKEN_COUNT, SET, TAG = range(0x50, 0x54)
 OPERATION, PAYLOAD = 0x60, 0x61
@@ -187,6 +191,14 @@ def about(bank: int, subject: str, what: str, uid: int) -> bytes:
 
 def ended_by(bank: int, unit_id: str, ended_id: str) -> bytes:
     return named(bank, ENDED_BY, unit_id) + name_key(ended_id)
+
+
+def belief_event(bank: int, opinion_id: str, number: int) -> bytes:
+    return named(bank, BELIEF_EVENT, opinion_id) + _u32.pack(number)
+
+
+def believed_by(bank: int, unit_id: str, opinion_id: str) -> bytes:
+    return named(bank, BELIEVED_BY, unit_id) + name_key(opinion_id)
 
 
 def audit(bank: int, instant: int, entry_id: str) -> bytes:

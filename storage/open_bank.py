@@ -189,6 +189,9 @@ class OpenBank:
     def prove_units(self, uids: list[int], proofs: list[int]) -> None:
         self.columns.change(proof=(np.array(uids, np.int64), proofs))
 
+    def move_beliefs(self, uids: list[int], confidences: list[float]) -> None:
+        self.columns.change(confidence=(np.array(uids, np.int64), confidences))
+
     def erase_units(self, uids: list[int]) -> None:
         if not uids:
             return

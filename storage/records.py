@@ -9,6 +9,8 @@ WORLD, EXPERIENCE, OPINION, OBSERVATION = range(4)
 NETWORK_NAMES = ("world", "experience", "opinion", "observation")
 
 VALID, INVALIDATED, SUPERSEDED = "valid", "invalidated", "superseded"
+RETIRED = "retired"
+"""State of an opinion whose confidence fell below the floor."""
 
 UNKNOWN = -(2**63)
 """Column value of an instant nobody gave."""
@@ -83,8 +85,8 @@ class PreparedUnit:
 # The one record that is not frozen: a recall makes a hundred, and a frozen one takes five times as long to make.
 @dataclass(slots=True)
 class UnitRecord:
-    """One stored memory. `entities` are entity numbers of its bank; `state` is `valid`, `invalidated` or
-    `superseded`; one that was replaced is `valid` and has ended.
+    """One stored memory. `entities` are entity numbers of its bank; `state` is `valid`, `invalidated`,
+    `superseded` or `retired`; one that was replaced is `valid` and has ended.
 
     Never written to: `dataclasses.replace` makes a changed one.
     """

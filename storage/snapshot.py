@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from recalld.storage import codec, edges, keys, postings
-from recalld.storage.apply import read_counters, tagset_key
+from recalld.storage.apply import read_counters
+from recalld.storage.apply_places import tagset_key
 from recalld.storage.bodies import Bodies, Body
 from recalld.storage.columns import Columns
 from recalld.storage.environment import ReadTxn

@@ -16,7 +16,8 @@ import numpy as np
 from pyroaring import BitMap
 
 from recalld.storage import codec, edges, keys, postings
-from recalld.storage.apply import read_counters, tagset_key
+from recalld.storage.apply import read_counters
+from recalld.storage.apply_places import tagset_key
 from recalld.storage.columns import COLUMN_DTYPE, COLUMN_ROWS, EXISTS, LIVE, ColumnRow
 from recalld.storage.environment import ReadTxn
 from recalld.storage.groups import number_key
@@ -35,6 +36,7 @@ from recalld.storage.records import (
     UnitRecord,
 )
 from recalld.storage.vector_rows import TOKEN_ROWS, VECTOR_ROWS, token_ids_of, unpack_vectors
+from recalld.storage.verify_beliefs import check_beliefs
 from recalld.storage.verify_entities import check_entities
 from recalld.storage.verify_pages import check_pages
 
@@ -127,6 +129,7 @@ def verify_bank(txn: ReadTxn, bank: int, pause: Callable[[], None] = lambda: Non
     _claims(ledger)
     _operations(ledger)
     check_pages(txn, bank, found)
+    check_beliefs(txn, bank, found)
     wholes = check_entities(txn, bank, found, ledger.entities, rows)
     _counters(ledger, wholes)
     return found

@@ -1,0 +1,200 @@
+"""Carrying out what happens to opinions: judgements come, evidence goes, and the confidence follows.
+
+The confidence that stands in an opinion's record and columns is always the replay of its events (`beliefs.replay`).
+Whatever ends, brings back or erases a unit tells `_touch_belief`; `settle_beliefs` then counts again what it moved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from recalld.storage import audit, beliefs, codec, keys
+from recalld.storage.audit import AuditRecord
+from recalld.storage.beliefs import BeliefEvent, BeliefRecord
+from recalld.storage.changes import BeliefMove, BeliefsMoved, Delta, End, UnitsEnded, UnitsRestored
+from recalld.storage.columns import COLUMN_ROWS, ColumnRow
+from recalld.storage.environment import WriteTxn
+from recalld.storage.records import RETIRED, UnitRecord
+
+BELOW_FLOOR, ABOVE_FLOOR = "confidence below the floor", "confidence not below the floor any more"
+BASE = 0.5
+"""Where an opinion begins that states no confidence."""
+_SPACE = uuid.UUID("0b3a1df2-6a04-4b0e-8c58-54f3b0a1c7de")
+
+
+class BeliefChanges:
+    """The part of an `Applier` that knows opinions."""
+
+    txn: WriteTxn
+    bank: int
+    delta: Delta
+    unit: Callable[[int], UnitRecord | None]
+    uid_of: Callable[[str], int | None]
+    _column: Callable[[int], ColumnRow]
+    _put_unit: Callable[..., None]
+    _end: Callable[[UnitsEnded], None]
+    _restore: Callable[[UnitsRestored], None]
+    _touched: set[str]
+    """Ids of units whose rows changed since beliefs were settled."""
+    _told: int
+    _at: int
+    """When the change under way happens."""
+    _beliefs: bool | None
+    """Whether any opinion of the bank has rows; None until somebody looks."""
+
+    def _touch_belief(self, record: UnitRecord) -> None:
+        """A unit ended, came back or is gone. Costs one look at the store where a bank has no moved opinions."""
+        if self._beliefs is None:
+            self._beliefs = beliefs.any_beliefs(self.txn, self.bank)
+        if self._beliefs:
+            self._touched.add(record.id)
+
+    # -- judgements ------------------------------------------------------------------------------------------------
+
+    def _believe(self, change: BeliefsMoved) -> None:
+        """Store judgements; a unit that was judged for an opinion before is passed over."""
+        self.settle_beliefs()
+        held: dict[str, BeliefRecord] = {}
+        now: dict[str, float] = {}
+        for opinion_id in (*change.formed, *(move.opinion for move in change.moves)):
+            uid = self.uid_of(opinion_id)
+            opinion = None if uid is None else self.unit(uid)
+            if opinion is None or opinion_id in held:
+                continue
+            known = beliefs.belief(self.txn, self.bank, opinion_id)
+            base = now[opinion_id] = beliefs.within(BASE if opinion.confidence is None else opinion.confidence)
+            known = known or BeliefRecord(opinion_id, base, change.floor, made_by=change.made_by)
+            held[opinion_id] = dataclasses.replace(known, floor=change.floor)
+        for move in change.moves:
+            if move.opinion not in held:
+                continue
+            if move.unit and beliefs.judged(self.txn, self.bank, move.opinion, move.unit):
+                continue
+            now[move.opinion] = self._judge(change, move, held, now[move.opinion])
+        for opinion_id, record in held.items():
+            self.txn.put(keys.named(self.bank, keys.BELIEF, opinion_id), codec.encode(record))
+        if held:
+            self._beliefs = True
+            # The newest event comes last, so what stood before needs no replay.
+            self._set_confidences({opinion_id: (held[opinion_id], value) for opinion_id, value in now.items()})
+
+    def _judge(self, change: BeliefsMoved, move: BeliefMove, held: dict[str, BeliefRecord], before: float) -> float:
+        number = held[move.opinion].next_event
+        held[move.opinion] = dataclasses.replace(held[move.opinion], next_event=number + 1)
+        event = BeliefEvent(
+            move.opinion,
+            number,
+            move.judgement,
+            change.at,
+            round(beliefs.STEPS.get(move.judgement, 0.0) * change.step, beliefs.DIGITS),
+            move.value,
+            move.unit,
+            move.reason,
+            change.by,
+        )
+        self.txn.put(keys.belief_event(self.bank, move.opinion, number), codec.encode(event))
+        if move.unit:
+            key = keys.believed_by(self.bank, move.unit, move.opinion)
+            self.txn.put(key, codec.pack([move.opinion, number]))
+        after = beliefs.step(before, event)
+        told: dict[str, Any] = {"opinion_id": move.opinion, "judgement": move.judgement, "by": change.by}
+        told |= {"unit_id": move.unit} if move.unit else {}
+        # A model's own words may repeat a text that will be erased; they stand in the event alone.
+        told |= {"reason": move.reason} if change.by == "rules" else {}
+        self._tell("opinion_judged", {**told, "before": before, "after": after})
+        return after
+
+    # -- what follows ----------------------------------------------------------------------------------------------
+
+    def settle_beliefs(self) -> None:
+        """Count again what touched units moved; rows of those that are gone go."""
+        while self._touched:
+            touched, self._touched = self._touched, set()
+            moved: set[str] = set()
+            for unit_id in sorted(touched):
+                if beliefs.belief(self.txn, self.bank, unit_id) is not None:
+                    if self.uid_of(unit_id) is None:
+                        self._forget_opinion(unit_id)
+                    else:
+                        moved.add(unit_id)
+                moved |= self._evidence_changed(unit_id)
+            self._recount(moved)
+
+    def _evidence_changed(self, unit_id: str) -> set[str]:
+        """Opinions for which a unit counts otherwise than before."""
+        uid = self.uid_of(unit_id)
+        unit = None if uid is None else self.unit(uid)
+        until = None if unit is None else beliefs.withdrawn(unit)
+        moved: set[str] = set()
+        for opinion, number in beliefs.moved_by(self.txn, self.bank, unit_id):
+            key = keys.belief_event(self.bank, opinion, number)
+            value = self.txn.get(key)
+            if value is None:
+                continue
+            event = codec.decode(BeliefEvent, value)
+            if unit is None:
+                self.txn.delete(key)
+                self.txn.delete(keys.believed_by(self.bank, unit_id, opinion))
+            elif event.withdrawn_at != until:
+                self.txn.put(key, codec.encode(dataclasses.replace(event, withdrawn_at=until)))
+            else:
+                continue
+            moved.add(opinion)
+        return moved
+
+    def _forget_opinion(self, opinion: str) -> None:
+        for event in beliefs.events(self.txn, self.bank, opinion):
+            if event.unit:
+                self.txn.delete(keys.believed_by(self.bank, event.unit, opinion))
+        self.txn.delete_prefix(keys.named(self.bank, keys.BELIEF_EVENT, opinion))
+        self.txn.delete(keys.named(self.bank, keys.BELIEF, opinion))
+
+    def _recount(self, opinions: set[str]) -> None:
+        """Set the confidence of opinions to the replay of their events."""
+        found: dict[str, tuple[BeliefRecord, float]] = {}
+        for opinion_id in sorted(opinions):
+            held = beliefs.belief(self.txn, self.bank, opinion_id)
+            if held is not None:
+                found[opinion_id] = held, beliefs.replay(held.base, beliefs.events(self.txn, self.bank, opinion_id))
+        for opinion_id, before, after in self._set_confidences(found):
+            self._tell("opinion_moved", {"opinion_id": opinion_id, "before": before, "after": after, "by": "replay"})
+
+    def _set_confidences(self, found: dict[str, tuple[BeliefRecord, float]]) -> list[tuple[str, float | None, float]]:
+        """Write confidences; end and bring back what crossed the floor. (id, before, after) of what changed."""
+        rows: dict[int, bytes] = {}
+        changed: list[tuple[str, float | None, float]] = []
+        ends: list[int] = []
+        back: list[int] = []
+        for opinion_id, (held, confidence) in found.items():
+            uid = self.uid_of(opinion_id)
+            record = None if uid is None else self.unit(uid)
+            if uid is None or record is None:
+                continue
+            if confidence != record.confidence:
+                changed.append((opinion_id, record.confidence, confidence))
+                self._put_unit(dataclasses.replace(record, confidence=confidence, updated_at=self._at))
+                rows[uid] = self._column(uid)._replace(confidence=confidence).pack()
+            if record.retired_at is None and confidence < held.floor:
+                ends.append(uid)
+                self._tell("opinion_retired", {"opinion_id": opinion_id, "reason": BELOW_FLOOR})
+            elif record.state == RETIRED and confidence >= held.floor:
+                back.append(uid)
+                self._tell("opinion_restored", {"opinion_id": opinion_id, "reason": ABOVE_FLOOR})
+        if rows:
+            COLUMN_ROWS.replace(self.txn, self.bank, rows)
+            self.delta.add("move_beliefs", list(rows), [after for _, _, after in changed])
+        if ends:
+            self._end(UnitsEnded(tuple(End(uid, RETIRED, BELOW_FLOOR) for uid in ends), self._at))
+        if back:
+            self._restore(UnitsRestored(tuple(back), self._at))
+        return changed
+
+    def _tell(self, action: str, metadata: dict[str, Any]) -> None:
+        """An entry of the audit log, its id made of what it says and how many were told before it in this write."""
+        self._told += 1
+        named = f"{self.bank} {self._at} {self._told} {action} {sorted(metadata.items())}"
+        entry = AuditRecord(str(uuid.uuid5(_SPACE, named)), action, "system", self._at, self._at, metadata)
+        audit.record(self.txn, self.bank, (entry,), 0)
