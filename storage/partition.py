@@ -40,6 +40,8 @@ _U64_KEY = struct.Struct(">Q")
 CHANGES_KEPT = 10_000
 REQUESTS_KEPT_US = 24 * 3600 * 1_000_000
 DEATHS_BEFORE_QUARANTINE = 3
+FOLLOW_SECONDS = 5.0
+"""Longest wait of a read for caches that follow a commit; they take milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,15 @@ class Partition:
         self._alive: weakref.WeakValueDictionary[int, OpenBank] = weakref.WeakValueDictionary()
         self._budget = MemoryBudget(settings.memory_budget) if budget is None else budget
         self._published = 0
+        self._followed = threading.Condition()
+        """Notified when `_published` moves."""
         self._loading: dict[int, _Loading] = {}
         self._thread = threading.local()
         self.compaction_rests_until = 0.0
         """No compaction starts by itself before this instant of the monotonic clock."""
         self.epoch = self.environment.write(_raise_epoch, frees=True)
+        with self.environment.read() as txn:
+            self._published = _read_meta(txn).sequence
 
     # -- banks -----------------------------------------------------------------------------------------------------
 
@@ -185,7 +191,14 @@ class Partition:
             number = self.bank_number(txn, tenant, bank_id)
             if number is None:
                 raise BankNotFound.named(bank_id)
+            self._until_followed(_read_meta(txn).sequence)
             yield txn, number
+
+    def _until_followed(self, sequence: int) -> None:
+        """Wait until the open banks stand at `sequence`: what is seen here, a snapshot taken next must show as well."""
+        if self._published < sequence:
+            with self._followed:
+                self._followed.wait_for(lambda: self._published >= sequence, FOLLOW_SECONDS)
 
     def open_bank(self, number: int) -> OpenBank:
         """A bank's caches, for upkeep; they stay as long as they are held. Raises `BankNotFound`."""
@@ -357,6 +370,14 @@ class Partition:
         return self.submit(tenant, bank_id, run, **options).result()
 
     def _publish(self, delta: Delta, seq: int) -> None:
+        try:
+            self._follow(delta, seq)
+        finally:
+            with self._followed:
+                self._published = seq
+                self._followed.notify_all()
+
+    def _follow(self, delta: Delta, seq: int) -> None:
         if any(step == "close" for step, _ in delta.steps):
             self._deaths.release(delta.bank)
         with self._lock:
@@ -374,7 +395,6 @@ class Partition:
                 self._forget(delta.bank)
             elif delta.bank in self._banks:
                 self._hold(delta.bank, bank, used=False)
-        self._published = seq
 
     def _forget(self, number: int) -> None:
         with self._lock:
