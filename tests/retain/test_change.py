@@ -144,6 +144,27 @@ async def test_a_newer_version_without_the_change_brings_the_old_claim_back(bank
     assert "Ana: I live in Porto." not in await current(bank)
 
 
+async def test_a_guess_taken_back_in_the_same_breath_is_not_what_recall_says(bank: Bank) -> None:
+    await say(bank, "Tom: Search is broken\u2026 no, my curl was wrong, search is fine.")
+    found = await bank.texts("Is search broken or fine?")
+    assert found and all("fine" in text for text in found)
+    assert not any("broken" in text and "fine" not in text for text in await current(bank))
+
+
+async def test_the_same_news_in_two_wordings_is_two_claims_that_both_hold(bank: Bank) -> None:
+    await say(bank, "Ana moved to Lyon in May.", "2026-06-01T10:00:00Z")
+    await say(bank, "In May, Ana has moved to Lyon.", "2026-06-01T11:00:00Z")
+    assert len(await current(bank)) == 2 and await ended(bank) == {}
+
+
+async def test_what_is_denied_stays_denied(bank: Bank) -> None:
+    await say(bank, "Ana: I like jazz.", JAN)
+    await say(bank, "Ana: I no longer like jazz.", MARCH)
+    assert await current(bank) == {"Ana: I no longer like jazz."}
+    await say(bank, "Ana: I like jazz.", JAN, document_id="an old export")
+    assert await current(bank) == {"Ana: I no longer like jazz."}, "an old statement sent again is no news"
+
+
 async def only(bank: Bank, text: str) -> str:
     """The id of the live or ended unit with a text."""
     for state in ("valid", "invalidated"):
