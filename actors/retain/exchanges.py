@@ -132,7 +132,7 @@ def _settled(turns: Sequence[Turn], first: int) -> int | None:
         if turn.speaker == turns[at - 1].speaker:
             break
         accepts = at > first + 1 and _is_fragment(turns[at - 1].text) and _repeats(turn.text, turns[at - 1].text)
-        if (settles(turn.text) and (at > first + 1 or not is_question(turn.text))) or accepts:
+        if not is_question(turn.text) and (settles(turn.text) or accepts):
             settled = at
         elif settled is not None and not _is_fragment(turn.text):
             break
