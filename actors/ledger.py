@@ -40,7 +40,8 @@ def observe(record: CallRecord) -> None:
 
 @dataclass(slots=True)
 class Purpose:
-    """What calls are made for. `usage` sums their tokens as the wire reports them."""
+    """What calls are made for. `usage` sums their tokens as the wire reports them, `cost` their price in billionths;
+    that is None once one of them has no known price."""
 
     bank: Bank
     operation: str
@@ -49,6 +50,7 @@ class Purpose:
     document_id: str | None = None
     scope: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
+    cost: int | None = 0
 
     def count(self, calls: list[LedgerCall]) -> None:
         if not self.usage:
@@ -61,6 +63,7 @@ class Purpose:
             self.usage["output_tokens"] += back
             self.usage["total_tokens"] += sent + back
             self.usage["cached_tokens"] += call.cached_tokens or 0
+            self.cost = None if self.cost is None or call.cost is None else self.cost + call.cost
 
 
 class Ledger:

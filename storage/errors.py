@@ -6,6 +6,7 @@
     │   ├── ModelUnusable              422 model_unusable    (a model file that is named cannot be found or used)
     │   ├── ModelRefused               422 model_refused     (a language model said no; asking again does not help)
     │   ├── ModelOverflow              422 model_overflow    (too long for the model; split, then ask again)
+    │   ├── CapReached                 422 cap_reached       (a request's own cap on model calls or money)
     │   ├── Redacted                   422 redacted          (a policy refuses what a text holds)
     │   └── FileUnreadable             422 file_unreadable   (an upload cannot be turned into text)
     ├── Unauthorized                   401 unauthorized
@@ -30,6 +31,7 @@
     ├── ModelMismatch                  409 model_mismatch
     ├── HomeInUse                      409 home_in_use
     ├── ModelAnswerUnusable            502 model_answer_unusable (no repair makes sense of a model's answer)
+    ├── NoAnswer                       500 no_answer         (a reflect whose model gave no text)
     ├── DateParseError                 500 date_parser        (internal: recall marks its temporal arm as failed)
     ├── StoreCorrupt                   500 store_corrupt
     └── CodecError                     500 codec            (internal: a message that cannot cross)
@@ -203,6 +205,18 @@ class ModelAnswerUnusable(RecalldError):
 
     status, code = 502, "model_answer_unusable"
     retryable = True
+
+
+class CapReached(Unprocessable):
+    """The cap a request set itself keeps its next model call from being made; the same request ends so again."""
+
+    code = "cap_reached"
+
+
+class NoAnswer(RecalldError):
+    """A language model was asked all it may be asked and gave no answer; no placeholder stands in for one."""
+
+    status, code = 500, "no_answer"
 
 
 class Redacted(Unprocessable):
