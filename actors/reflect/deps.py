@@ -29,6 +29,7 @@ class Search:
     tags_match: str = "any"
     tag_groups: list[dict[str, Any]] | None = None
     now: int = 0
+    utc_offset: int = 0
     chunk_tokens: int | None = None
     entity_tokens: int | None = None
     source_tokens: int | None = None
@@ -43,11 +44,11 @@ class Memory(Protocol):
         ...
 
     async def expand(self, memory_ids: Sequence[str], whole: bool) -> list[Plain]:
-        """[{memory, chunk, document}] for the ids that exist: the memory, its chunk's text, or its document's."""
+        """[{memory, text}] of the ids that exist; the text is its chunk's or its document's, "" when it is not kept."""
         ...
 
-    async def unconsolidated(self, search: Search) -> int:
-        """How many facts within the tags of `search` no observation has seen yet."""
+    async def unconsolidated(self, tags: Sequence[str]) -> int:
+        """How many facts that carry all of these tags no observation has seen yet."""
         ...
 
 
