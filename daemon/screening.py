@@ -20,6 +20,7 @@ from recalld.actors.retain.marking import source_level
 from recalld.actors.retain.prepare import item_config
 from recalld.actors.trust import pasted
 from recalld.actors.trust.redaction import OFF, REDACT, Sweep, find, map_strings
+from recalld.daemon.overrides import Overrides
 from recalld.storage.errors import BankNotFound, Redacted
 
 IN_THREAD = 3_000
@@ -32,19 +33,16 @@ _PLACEHOLDER = re.compile(r"\[redacted:([a-z_]+)\]")
 class Screening:
     """The screening of one daemon. `read` asks a bank's shard; `defaults` are the server's bank settings."""
 
-    def __init__(self, read: Read, defaults: Callable[[], dict[str, Any]], keys: Path) -> None:
+    def __init__(self, read: Read, overrides: Overrides, defaults: Callable[[], dict[str, Any]], keys: Path) -> None:
         self._read = read
+        self._overrides = overrides
         self._defaults = defaults
         self._keys = keys
         self._secret: bytes | None = None
 
     async def settings(self, tenant: str, bank_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """(the server's bank settings, what the bank has over them)."""
-        try:
-            overrides = (await self._read("bank", tenant, bank_id))["overrides"]
-        except BankNotFound:
-            overrides = {}
-        return self._defaults(), overrides
+        return self._defaults(), await self._overrides.of(tenant, bank_id)
 
     async def items(self, tenant: str, bank_id: str, items: Sequence[RetainItem]) -> list[RetainItem]:
         """The items as they may be stored. Raises `Redacted` when the policy `block` refuses one: then none is."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,12 @@ from recalld.actors.recall.dates import detect_window
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
 from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorRef
-from recalld.daemon import archive, bank_profile, bank_settings
+from recalld.daemon import archive, bank_settings
 from recalld.daemon.dispatch import Dispatcher, by_strategy, extraction_by, new_operations
 from recalld.daemon.files import FileDesk
+from recalld.daemon.overrides import Overrides
 from recalld.daemon.screening import Screening
+from recalld.daemon.service_banks import BankService
 from recalld.daemon.service_curation import CurationService
 from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
@@ -59,7 +62,7 @@ WORK_ATTEMPTS = 15
 """Times a job is given to a worker that is away: with the growing waits some 20 s, in which a process starts."""
 
 
-class MemoryService(CurationService, EntityService, ModelAnswers):
+class MemoryService(BankService, CurationService, EntityService, ModelAnswers):
     """The service of one daemon. `worker` starts the Worker actor at its first use."""
 
     def __init__(
@@ -90,7 +93,8 @@ class MemoryService(CurationService, EntityService, ModelAnswers):
         self._retained = 0
         self._date_failures = 0
         self._turns = Turns()
-        self.screening = Screening(self._read, self.retain_defaults, home.path / "keys")
+        self._overrides = Overrides(self._read, time.monotonic)
+        self.screening = Screening(self._read, self._overrides, self.retain_defaults, home.path / "keys")
         self.files = FileDesk(settings, home.path, self.shards, self._read, self.screening, clock, new_id)
         self._dispatcher = Dispatcher(settings, self.shards, worker, clock, self.retain_defaults, self.files)
         self.url: str | None = None
@@ -255,85 +259,6 @@ class MemoryService(CurationService, EntityService, ModelAnswers):
         row = self._phases.setdefault(phase, {"count": 0, "seconds": 0.0})
         row["count"] += 1
         row["seconds"] += seconds
-
-    # -- banks -----------------------------------------------------------------------------------------------------
-
-    async def _put(
-        self,
-        tenant: str,
-        bank_id: str,
-        *,
-        create: bool,
-        name: str | None = None,
-        updates: dict[str, Any] | None = None,
-        reset: bool = False,
-    ) -> Answer:
-        request = messages.PutBank(tenant, bank_id, self._new_id(), self._clock(), create, name, updates or {}, reset)
-        answer: Answer = await self.shards.call(tenant, bank_id, request)
-        return answer
-
-    async def list_banks(self, tenant: str, q: str | None, limit: int, offset: int) -> Answer:
-        rows: list[Answer] = []
-        for found in await self.shards.call_all(messages.Read("list_banks", tenant)):
-            rows += found
-        if q:
-            wanted = q.casefold()
-            rows = [r for r in rows if wanted in r["bank_id"].casefold() or wanted in (r["name"] or "").casefold()]
-        # Most recently written first; banks nobody wrote to last. ISO dates of one form order as text.
-        rows.sort(key=lambda row: row["bank_id"])
-        rows.sort(key=lambda row: row["last_write_at"] or "", reverse=True)
-        return {"banks": rows[offset : offset + limit], "total": len(rows), "limit": limit, "offset": offset}
-
-    async def put_bank(self, tenant: str, bank_id: str, fields: dict[str, Any]) -> Answer:
-        return await self._change_bank(tenant, bank_id, fields, create=True)
-
-    async def patch_bank(self, tenant: str, bank_id: str, fields: dict[str, Any]) -> Answer:
-        return await self._change_bank(tenant, bank_id, fields, create=False)
-
-    async def _change_bank(self, tenant: str, bank_id: str, fields: dict[str, Any], *, create: bool) -> Answer:
-        name, updates = bank_profile.split_fields(fields)
-        await self._check_together(tenant, bank_id, updates)
-        stored = await self._put(tenant, bank_id, create=create, name=name, updates=updates)
-        return bank_profile.profile(bank_id, stored["name"], stored["overrides"])
-
-    async def _check_together(self, tenant: str, bank_id: str, updates: dict[str, Any]) -> None:
-        if not updates:
-            return
-        try:
-            overrides = (await self._read("bank", tenant, bank_id))["overrides"]
-        except BankNotFound:
-            overrides = {}
-        merged = {k: v for k, v in {**overrides, **updates}.items() if v is not None}
-        bank_settings.check_together(bank_settings.resolve(self.settings, merged))
-
-    async def delete_bank(self, tenant: str, bank_id: str) -> Answer:
-        found = await self.shards.call(tenant, bank_id, messages.DeleteBank(tenant, bank_id, self._new_id()), 120.0)
-        await self.files.tidy(tenant, bank_id)
-        count = found["deleted"]
-        return {"success": True, "message": f"Bank '{bank_id}' deleted", "deleted_count": count}
-
-    async def bank_stats(self, tenant: str, bank_id: str) -> Answer:
-        return await self._read("bank_stats", tenant, bank_id)
-
-    async def bank_config(self, tenant: str, bank_id: str) -> Answer:
-        return self._config(bank_id, (await self._read("bank", tenant, bank_id))["overrides"])
-
-    def _config(self, bank_id: str, overrides: dict[str, Any]) -> Answer:
-        return {
-            "bank_id": bank_id,
-            "config": bank_settings.resolve(self.settings, overrides),
-            "overrides": overrides,
-        }
-
-    async def patch_config(self, tenant: str, bank_id: str, updates: dict[str, Any]) -> Answer:
-        checked = bank_settings.validate_updates(updates)
-        await self._check_together(tenant, bank_id, checked)
-        stored = await self._put(tenant, bank_id, create=True, updates=checked)
-        return self._config(bank_id, stored["overrides"])
-
-    async def reset_config(self, tenant: str, bank_id: str) -> Answer:
-        stored = await self._put(tenant, bank_id, create=False, reset=True)
-        return self._config(bank_id, stored["overrides"])
 
     # -- reads -----------------------------------------------------------------------------------------------------
 
