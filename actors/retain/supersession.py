@@ -24,6 +24,9 @@ CHANGED, NO_LONGER, AGAIN, CORRECTED = "attribute changed", "no longer", "holds 
 LOOKED_AT = 64
 """Units about one attribute that are compared with a new claim, newest first; older live ones ended long ago."""
 STEPS_BACK = 6
+MUCH = 160
+"""A text of more characters tells more than one state of one thing."""
+_PASSING = frozenset({"status", "is"})
 SELF = "i"
 """The subject of `I` where nobody is named."""
 _FLIPPED = {"dislikes": ("", -1), "likes": ("", 1), "hates": ("", -1), "loves": ("", 1)}
@@ -127,12 +130,18 @@ def _by_attribute(applier: Applier, unit: UnitRecord, now: int, spare: bool) -> 
             continue
         later, earlier = _in_order(unit, other)
         reason = contradiction(later, earlier)
-        if reason is None or (spare and earlier is unit):
+        if reason is None or (spare and earlier is unit) or _passing(earlier):
             continue
         found.append(supersede(applier, earlier, later, reason, now))
         if earlier is unit:
             break
     return found
+
+
+def _passing(unit: UnitRecord) -> bool:
+    """It tells how somebody is doing, or tells that among other things: the next such word makes it no less true."""
+    own = folded(unit.subject) in (SELF, folded(unit.speaker))
+    return unit.attribute in _PASSING and (own or len(unit.text) > MUCH)
 
 
 def _in_order(one: UnitRecord, other: UnitRecord) -> tuple[UnitRecord, UnitRecord]:
