@@ -36,6 +36,7 @@ from recalld.actors.retain.turns import (
     single_speaker,
     speaker_in_context,
     turns_of,
+    without_cues,
 )
 from recalld.storage.records import EntityMention
 
@@ -138,7 +139,7 @@ class _Chunk:
         """The turns, named as well as is known; prose is one turn of the hinted speaker."""
         chunk = self._chunk
         hint = chunk.speaker_hint or speaker_in_context(chunk.context)
-        text = cleaning.strip_transport(clean_text(chunk.text))
+        text = without_cues(cleaning.strip_transport(clean_text(chunk.text)))
         whole = cleaning.drop_reason(text)
         if whole is not None:
             self._dropped.append(Dropped(chunk.text, whole))

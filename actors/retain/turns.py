@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from recalld.actors.retain.cleaning import is_filler
-from recalld.actors.retain.lexicon import LABELS
+from recalld.actors.retain.lexicon import LABELS, PERSON_STARTS
 from recalld.actors.retain.lexicon_cjk import GIVEN_NAME_ENDS_JA, GIVEN_NAMES_JA, SURNAMES
 
 USER, ASSISTANT, SYSTEM, TOOL = "user", "assistant", "system", "tool"
@@ -63,6 +63,23 @@ class Turn:
         return f"{self.label or self.speaker}: {self.text}" if self.speaker and self.named else self.text
 
 
+_CUE = re.compile(
+    r"^(?:\d+[ \t]*\n)?[ \t]*(?:\d{1,2}:)?\d{2}:\d{2}[.,]\d{3}[ \t]*-->[^\n]*\n?|^WEBVTT[^\n]*\n?|^NOTE\b[^\n]*\n?",
+    re.MULTILINE,
+)
+_VOICE = re.compile(r"<v(?:\.[\w.]+)? ([^<>\n]{1,60})>")
+
+
+def without_cues(text: str) -> str:
+    """A subtitle file as lines of talk; another text as it is."""
+    if "-->" not in text:
+        return text
+    stripped = _CUE.sub("", text)
+    if stripped == text:
+        return text
+    return re.sub(r"\n{2,}", "\n", _VOICE.sub(r"\1: ", stripped).replace("</v>", "")).strip()
+
+
 def role_of(name: str) -> str:
     """The role a speaker's name stands for ("Assistant" -> assistant), "" for a person's name."""
     return _ROLES.get(name.strip().casefold(), "")
@@ -108,7 +125,8 @@ _BARE_STAMP = (
 )
 _BOLD = r"(?:\*\*)?"
 _TURN_LINE = re.compile(
-    rf"^[ \t]*(?:(?:{_STAMP}|{_BARE_STAMP})[ \t]*(?:-[ \t]*)?)?(?:#{{1,4}}[ \t]*)?{_BOLD}(?P<name>{_NAME}){_BOLD}"
+    rf"^[ \t]*(?:>>[ \t]*)?(?:(?:{_STAMP}"
+    rf"|{_BARE_STAMP})[ \t]*(?:-[ \t]*)?)?(?:#{{1,4}}[ \t]*)?{_BOLD}(?P<name>{_NAME}){_BOLD}"
     rf"[ \t]*(?:{_STAMP})?[ \t]*(?::{_BOLD}(?=\s|$)|：)[ \t]*",
     re.MULTILINE,
 )
@@ -126,11 +144,14 @@ _SENTENCE_LIKE = re.compile(r"[.!?。！？…]\s*$|\b(?:I|I'm|I've|you|we|my|yo
 
 def _plausible(name: str) -> bool:
     """Whether the words before a colon can be a speaker: a role, or capitalised words none of which is a label."""
-    bare = name.strip().strip("@")
+    bare = re.sub(r"\s*\([^()]*\)$", "", name.strip().strip("@")) or name
     if role_of(bare):
         return True
     words = bare.replace("(", " ").replace(")", " ").split()
-    if not words or len(bare) > 40 or any(word.strip(".,'’").casefold() in LABELS for word in words):
+    titled = len(words) > 1 and words[0].strip(".").casefold() in PERSON_STARTS
+    if not words or len(bare) > 40:
+        return False
+    if not titled and any(word.strip(".,'’").casefold() in LABELS for word in words):
         return False
     if bare[0] > "\u2e7f":
         return _plausible_cjk(bare)
@@ -181,7 +202,8 @@ def _line_turns(text: str) -> list[Turn] | None:
             return len(name) <= 4 and name not in LABELS and lines == len(marks) and any(map(_plausible, heads_cjk))
         # A handle in small letters or a name in a script without capitals is one when it keeps coming back.
         labels = any(word.strip(".,").casefold() in LABELS for word in name.split())
-        return not labels and len(name) <= 24 and counts[name.casefold()] > 1 and repeated * 2 >= lines
+        often = counts[name.casefold()] > 1 or (lines == len(marks) and not labelled)
+        return not labels and len(name) <= 24 and often and repeated * 2 >= lines
 
     heads = [match for match in marks if accepted(match)]
     if not heads or not _is_conversation(text, heads, lines):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from recalld.actors.retain.turns import Turn, role_of, speaker_in_context, turns_of
+from recalld.actors.retain.turns import Turn, role_of, speaker_in_context, turns_of, without_cues
 
 
 def voices(text: str) -> list[tuple[str, str]] | None:
@@ -130,3 +130,18 @@ def test_role_words_are_roles_and_names_are_not() -> None:
 )
 def test_a_context_names_at_most_one_speaker(context: str, name: str) -> None:
     assert speaker_in_context(context) == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WEBVTT\n\n00:00:01.000 --> 00:00:04.000\n<v Ana>I moved.\n\n00:00:05.000 --> 00:00:07.000\n<v Ben>I stayed.",
+        "1\n00:00:01,000 --> 00:00:04,000\nAna: I moved.\n\n2\n00:00:05,000 --> 00:00:07,000\nBen: I stayed.",
+        "[00:01] Ana: I moved.\n[00:03] Ben: I stayed.",
+        "00:01 Ana: I moved.\n00:03 Ben: I stayed.",
+        ">> Ana: I moved.\n>> Ben: I stayed.",
+    ],
+)
+def test_transcripts_and_subtitles_are_talk(text: str) -> None:
+    turns = turns_of(without_cues(text)) or []
+    assert [(turn.speaker, turn.text) for turn in turns] == [("Ana", "I moved."), ("Ben", "I stayed.")]
