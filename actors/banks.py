@@ -10,6 +10,7 @@ import numpy as np
 
 from recalld.actors.erasure import drop_payloads
 from recalld.actors.messages import CommitErase, PatchDocument, PutBank
+from recalld.actors.pages.erasing import forget_erased
 from recalld.actors.retain import moving
 from recalld.actors.retain.document_write import Similar
 from recalld.actors.retain.followers import check_places, check_prepared
@@ -164,6 +165,7 @@ def commit_erase(applier: Applier, request: CommitErase, similar: Similar | None
         drop_payloads(applier, request.document_id, now)
     restored, changes = release(applier, leaving, now)
     _audit_erase(applier, now, restored, changes, [one.unit.id for one in moved])
+    forget_erased(applier, now)
     applier.touch(now)
     entities = max(0, entities_before - applier.entity_count())
     live = live_before - sum(1 for one in formers if one.unit.retired_at is None)

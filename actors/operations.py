@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from recalld.actors.messages import ChangeOperation, Claimed, FinishOperation, SubmitOperations
+from recalld.actors.pages import outcomes
+from recalld.actors.pages.erasing import mark_failed
 from recalld.actors.reads_files import FILE_KIND
 from recalld.actors.retain.commit import read_operation, settle_parent
 from recalld.storage import codec, keys
@@ -256,6 +258,10 @@ def finish(applier: Applier, request: FinishOperation) -> None:
             ended = dataclasses.replace(ended, attempts=attempts, waits=waits, waiting=request.waiting)
     else:
         ended = dataclasses.replace(operation, status=FAILED, error=request.error, completed_at=request.now)
+    if ended.status == FAILED and ended.kind == outcomes.KIND:
+        details = outcomes.details(outcomes.FAILED_ERROR, "unexpected_error")
+        ended = dataclasses.replace(ended, result={**ended.result, "details": details})
+        mark_failed(applier, str(ended.result.get("mental_model_id")), request.now)
     applier.apply(OperationStored(dataclasses.replace(ended, updated_at=request.now)))
     settle_parent(applier, operation.parent, request.now)
 

@@ -19,6 +19,7 @@ from recalld.actors.reads_graph import get_entity_graph, get_graph
 from recalld.actors.reads_ledger import call_stats, day_sums, known_readings, list_calls
 from recalld.actors.reads_memories import get_memory, list_memories, memory_history
 from recalld.actors.reads_operations import find_operation, get_operation, list_operations, receipt
+from recalld.actors.reads_pages import PAGE_READS
 from recalld.actors.reads_source import document_source
 from recalld.actors.reads_texts import stored_texts
 from recalld.storage.partition import Partition
@@ -58,4 +59,5 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "call_stats": call_stats,
     "day_sums": day_sums,
     "known_readings": known_readings,
+    **PAGE_READS,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recalld.actors.reads_pages import model_tags
 from recalld.actors.reads_shape import cut, like, page, uuid_text
 from recalld.actors.recall.filters import group_filter, tag_filter
 from recalld.actors.recall.settings import RecallSettings
@@ -25,11 +26,10 @@ Bools = NDArray[np.bool_]
 
 
 def list_tags(partition: Partition, tenant: str, bank_id: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Tags of live units, most used first, then by name. There are no mental models, so none of theirs."""
+    """Tags of live units, or of mental models, most used first, then by name."""
     limit, offset, pattern = params["limit"], params["offset"], params.get("q")
     if params.get("source") == "mental_models":
-        with partition.peek(tenant, bank_id):
-            return page([], 0, limit, offset)
+        return model_tags(partition, tenant, bank_id, params)
     with partition.read(tenant, bank_id) as snap:
         found = [(tag, count) for tag, count in snap.all_tags() if count and (not pattern or like(pattern, tag))]
     found.sort(key=lambda pair: (-pair[1], pair[0]))

@@ -23,6 +23,8 @@ from recalld.actors.bank_threads import PLAN, READ, RECALL, BankThreads
 from recalld.actors.curation_messages import CommitCuration, EditPlan, PlanEdit
 from recalld.actors.entity_messages import ChangeEntities
 from recalld.actors.hosting import log_unexpected
+from recalld.actors.pages import writes as page_writes
+from recalld.actors.pages.messages import ChangePages, CommitRefresh, SubmitRefresh
 from recalld.actors.recall import engine
 from recalld.actors.recall.bank import under_bank, with_budgets
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
@@ -154,6 +156,8 @@ class Shard:
                     self._audited("update_memory", partial(curation.commit_curation, request=message, similar=similar)),
                     request_id=message.request_id,
                 )
+            case ChangePages() | SubmitRefresh() | CommitRefresh():
+                return await self._change_pages(message)
             case messages.DeleteBank():
                 return await self._delete_bank(message)
             case messages.PatchDocument():
@@ -309,6 +313,25 @@ class Shard:
             )
         except BankNotFound:
             return {"deleted": 0}
+
+    # -- pages -----------------------------------------------------------------------------------------------------
+
+    async def _change_pages(self, request: ChangePages | SubmitRefresh | CommitRefresh) -> dict[str, Any]:
+        bank = (request.tenant, request.bank_id)
+        if isinstance(request, CommitRefresh):
+            answer = await self._write(*bank, partial(page_writes.commit, request=request))
+            self._held.pop(request.operation_id, None)
+            self._queue.settle(bank, request.operation_id)
+            return answer
+        if isinstance(request, SubmitRefresh):
+            answer = await self._write(*bank, partial(page_writes.submit, request=request))
+        else:
+            run = self._audited(request.action, partial(page_writes.change, request=request))
+            answer = await self._write(*bank, run, request_id=request.request_id, create=request.create)
+        queued = answer.pop("queue", None)
+        if queued is not None:
+            self._queue.put(bank, queued["id"], queued["due"], queued["documents"])
+        return answer
 
     # -- reads -----------------------------------------------------------------------------------------------------
 

@@ -221,6 +221,7 @@ class MemoryService(BankService, CurationService, EntityService, ModelAnswers):
             min_scores=request.min_scores,
             as_of=request.as_of,
             valid_at=request.valid_at,
+            first_uid=request.first_uid,
             include_entities=request.include_entities,
             entity_tokens=request.entity_tokens or 0,
             include_chunks=request.include_chunks,

@@ -59,6 +59,8 @@ def gates(snap: Snapshot, query: RecallQuery, settings: RecallSettings) -> list[
         found.append(("as_of", (columns.recorded <= query.as_of) & (columns.retired > query.as_of)))
     if query.valid_at is not None:
         found.append(("valid_at", valid_mask(columns, query.valid_at)))
+    if query.first_uid:
+        found.append(("first_uid", np.arange(snap.n) >= query.first_uid))
     if query.types:
         table = np.zeros(256, np.bool_)
         table[list(query.types)] = True

@@ -16,7 +16,8 @@ class RecallQuery:
     `vector` is float32[dim], `token_vectors` float32[q, 64] of unit length, `token_priors` float32[q] (share of texts
     expected to hold the token; empty when the model ships none). `terms` are analysed and deduplicated, not yet cut to
     the most selective ones. `types` empty means all four networks. `window` is inclusive at both ends; `window_error`
-    says that looking for one failed. `deadline` is in seconds from the moment the engine starts.
+    says that looking for one failed. `first_uid` leaves out smaller uids: what a bank of that many knew.
+    `deadline` is in seconds from the moment the engine starts.
     """
 
     tenant: str
@@ -40,6 +41,7 @@ class RecallQuery:
     min_scores: dict[str, float] = field(default_factory=dict)
     as_of: int | None = None
     valid_at: int | None = None
+    first_uid: int = 0
     include_entities: bool = True
     entity_tokens: int = 500
     include_chunks: bool = False

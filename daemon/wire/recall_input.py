@@ -16,6 +16,7 @@ class RecallInput:
     `entity_tokens`, `chunk_tokens`, `source_tokens` carry the token budgets of the three includes (`source_*` -1 =
     unlimited). `window` is inclusive. `max_ms` is the caller's deadline. `as_of` rewinds known time, `valid_at` valid
     time. `why_not` names unit ids to explain (it implies a trace). `arms` are the arms that may run.
+    `first_uid` leaves out memories that a bank of that many uids held already.
     """
 
     query: str
@@ -39,6 +40,7 @@ class RecallInput:
     valid_at: int | None = None
     why_not: tuple[str, ...] = ()
     arms: tuple[str, ...] = ARMS
+    first_uid: int = 0
 
     @property
     def include_entities(self) -> bool:
