@@ -205,3 +205,15 @@ async def test_a_document_counts_and_lists_what_it_mentions(bank: Bank, service:
     assert list(await units(bank, document_id="b")) == list(await units(bank, document_id="a")) == [BEES]
     await service.delete_document("default", "b", "b")
     assert (await bank.document("a"))["memory_unit_count"] == 1
+
+
+async def test_no_byte_of_the_first_place_lives_on(bank: Bank, service: MemoryService, tmp_path: Path) -> None:
+    first = {"document_id": "PATIENT-FILE", "timestamp": WHEN, "context": "clinic of Dr Wu", "metadata": {"no": "7711"}}
+    await bank.retain({**first, "content": BOAT}, {**first, "content": BEES})
+    await bank.retain({"content": BEES.upper(), "document_id": "b", "timestamp": WHEN})
+    await service.delete_document("default", "b", "PATIENT-FILE")
+    await service.compact()
+    held = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    for gone in (BEES, BOAT, "PATIENT-FILE", "clinic of Dr Wu", "7711"):
+        assert gone.encode() not in held, gone
+    assert BEES.upper().encode() in held
