@@ -1,0 +1,1 @@
+"""Opinions: what is believed, by whom, how surely, and what evidence moved it."""
