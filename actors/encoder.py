@@ -17,15 +17,15 @@ from functools import partial
 from typing import Any
 
 from recalld.actors.core_gate import usable_cores
-from recalld.actors.embedding import Embedded, Embedder
-from recalld.actors.encoder_messages import EmbeddedTexts, EmbedTexts, ModelDescription, ModelInfo
+from recalld.actors.embedding import Embedded, Embedder, pack_query
+from recalld.actors.encoder_messages import EmbeddedTexts, EmbedQuery, EmbedTexts, ModelDescription, ModelInfo
 from recalld.storage.errors import BadRequest
 
 __all__ = ["Encoder", "TextQueue"]
 
 
 class Encoder:
-    """Answers `EmbedTexts` with `EmbeddedTexts` and `ModelInfo` with `ModelDescription`.
+    """Answers `EmbedTexts` with `EmbeddedTexts`, `EmbedQuery` with a dict, and `ModelInfo` with `ModelDescription`.
 
     `open_embedder` loads the model when the actor starts, or returns one that the process already has. `threads` is
     the most model passes at once (0: one a core). `nice` lowers the priority of the worker threads against every
@@ -51,10 +51,12 @@ class Encoder:
         self._embedder = await asyncio.to_thread(self._open)
         self._queue = TextQueue(self._threads, partial(_lower_priority, self._nice))
 
-    async def handle(self, message: object) -> EmbeddedTexts | ModelDescription:
+    async def handle(self, message: object) -> EmbeddedTexts | ModelDescription | dict[str, Any]:
         """One request. A caller that is cancelled frees the texts that no thread has begun."""
         if isinstance(message, EmbedTexts):
             return await self._embed(message)
+        if isinstance(message, EmbedQuery):
+            return pack_query(await asyncio.to_thread(self.embedder.embed_query, message.text))
         if isinstance(message, ModelInfo):
             return ModelDescription(
                 identity=self.embedder.identity.to_plain(),

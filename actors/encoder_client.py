@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import Any
 
-from recalld.actors.encoder_messages import EmbeddedTexts, EmbedTexts, ModelDescription, ModelInfo
+from recalld.actors.encoder_messages import EmbeddedTexts, EmbedQuery, EmbedTexts, ModelDescription, ModelInfo
 from recalld.actors.runtime import ActorRef
 from recalld.storage.errors import TooManyRequests, Unavailable, Unprocessable
 
@@ -38,6 +39,11 @@ class EncoderClient:
     async def describe(self) -> ModelDescription:
         description: ModelDescription = await self._encoder.call(ModelInfo(), timeout=START_SECONDS)
         return description
+
+    async def embed_query(self, text: str) -> dict[str, Any]:
+        """The embedding of a query, as the fields of a recall. Raises `Unavailable`, `DeadlineExceeded`."""
+        embedded: dict[str, Any] = await self._encoder.call(EmbedQuery(text), timeout=CALL_SECONDS)
+        return embedded
 
     async def embed(self, texts: Sequence[Text]) -> EmbeddedTexts:
         """Raises `Unavailable` when the Encoder died, `DeadlineExceeded`, `TooManyRequests` when it stays away."""

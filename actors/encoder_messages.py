@@ -8,7 +8,7 @@ from typing import Any
 from recalld.actors.embedding import Embedded
 from recalld.storage.quantise import pack_rows
 
-__all__ = ["EmbedTexts", "EmbeddedTexts", "ModelDescription", "ModelInfo"]
+__all__ = ["EmbedQuery", "EmbedTexts", "EmbeddedTexts", "ModelDescription", "ModelInfo"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,13 @@ class EmbeddedTexts:
             tokens=tuple(text.tokens for text in texts),
             windows=tuple(text.windows for text in texts),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedQuery:
+    """Embed a query that is asked outside the gateway. Answer: `pack_query` of it, the fields of a recall."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

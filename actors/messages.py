@@ -28,6 +28,7 @@ for _shared in (
     DocumentFilters,
     TagScope,
     encoder_messages.EmbedTexts,
+    encoder_messages.EmbedQuery,
     encoder_messages.EmbeddedTexts,
     encoder_messages.ModelInfo,
     encoder_messages.ModelDescription,

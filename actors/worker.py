@@ -37,6 +37,8 @@ from recalld.actors.messages import (
     RetainJob,
 )
 from recalld.actors.model_stage import ModelStage
+from recalld.actors.reflect.messages import DropReflect, FollowReflect, ReflectJob
+from recalld.actors.reflect.reflector import Reflector
 from recalld.actors.retain import prepare
 from recalld.actors.retain.extraction import MODEL, Reading
 from recalld.actors.retain.moving import moved
@@ -103,6 +105,7 @@ class Worker:
     ) -> None:
         self._stage = stage
         self._desk = ExtractionDesk(shards, stage)
+        self.reflector = Reflector(shards, self._embed_query, new_id, stage)
         self._shards = shards
         self._find_encoder = encoder
         self._new_id = new_id
@@ -127,8 +130,13 @@ class Worker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.reflector.stop()
         if self._stage is not None:
             await self._stage.close()
+
+    async def _embed_query(self, text: str) -> dict[str, Any]:
+        assert self._encoder is not None
+        return await self._encoder.embed_query(text)
 
     async def handle(self, message: Any) -> Any:
         match message:
@@ -142,6 +150,8 @@ class Worker:
                 return await self._curate(message)
             case DryRunJob() | AskModel():
                 return await self._desk.handle(message)
+            case ReflectJob() | FollowReflect() | DropReflect():
+                return await self.reflector.handle(message)
         raise RecalldError(f"A worker does not understand {type(message).__name__}.")
 
     # -- retain ----------------------------------------------------------------------------------------------------

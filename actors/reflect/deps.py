@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from recalld.actors.ledger import Ledger
 from recalld.actors.llm.base import Llm
+from recalld.actors.reflect.request import ReflectRequest
 
 Plain = dict[str, Any]
 Watch = Callable[[str, Plain], None]
@@ -59,7 +60,7 @@ class Pages(Protocol):
 
     async def read(self, ids: Sequence[str]) -> list[Plain]: ...
 
-    async def any(self, search: Search, excluded: Sequence[str]) -> bool: ...
+    async def any(self, scope: ReflectRequest, excluded: Sequence[str]) -> bool: ...
 
 
 class Directives(Protocol):

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -23,9 +23,12 @@ class Extract:
     found: bool
     certainty: str
     cited: tuple[str, ...] = ()
+    signals: dict[str, float] = field(default_factory=dict)
 
 
-def answer(query: str, results: Sequence[dict[str, Any]], *, asked_at: int, utc_offset: int = 0) -> Extract:
+def answer(
+    query: str, results: Sequence[dict[str, Any]], *, asked_at: int, utc_offset: int = 0, max_tokens: int = 4096
+) -> Extract:
     """A short answer to a question. Without a result good enough it says that it was not found."""
     raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""The tool loop: forced first searches, the model's own, then an answer, given or forced. It ends whatever a model does.
+"""The tool loop: forced first searches, the model's own, then an answer, given or forced. It ends whatever it meets.
 
 A round is one model call. What a model does wrong is told to it and costs a round; what it does not do at first (the
 forced searches) is done for it. When the rounds, the room or the calls are used up, the answer is forced from what was
