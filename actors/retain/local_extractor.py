@@ -6,6 +6,7 @@ transport or filler is left out with a reason, and a long text falls into passag
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from recalld.actors.retain import cleaning, languages
@@ -39,6 +40,8 @@ from recalld.actors.retain.turns import (
     without_cues,
 )
 from recalld.storage.records import EntityMention
+
+_NAMES_DAY = re.compile(r"\b(?:tomorrow|tonight|next \w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,10 @@ class _Chunk:
             # A name goes before prose only where "I" would otherwise be nobody.
             named_first = bool(hint) and not is_generic(hint) and speaks_of_oneself(text)
             return [self._judged(Turn(hint, role_of(hint), text.strip(), named=named_first), "")]
-        return [self._judged(turn, hint) for turn in found]
+        heard = [self._judged(turn, hint) for turn in found]
+        if len(heard) == 1 and heard[0].reason == "filler" and _NAMES_DAY.search(heard[0].turn.text):
+            return [replace(heard[0], reason=None)]  # "See you tomorrow!", sent alone, is all that is known of a plan
+        return heard
 
     def _judged(self, turn: Turn, hint: str) -> _Heard:
         if turn.role in (SYSTEM, TOOL):
