@@ -357,6 +357,8 @@ def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagg
         and _opens_sentence(text, start)
     ):
         return PERSON, True
+    if kind == PERSON and len(words) == 1 and words[0].isupper() and len(words[0]) <= 4 and score < 0.9:
+        return CONCEPT, True  # "our API"
     if kind and score >= 0.5:
         return kind, score >= LEAST
     if len(words) > 1 and not product and words[0].casefold() not in SENTENCE_OPENERS:

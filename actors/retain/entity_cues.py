@@ -55,7 +55,7 @@ _LEFT: Final[tuple[tuple[str, re.Pattern[str], bool], ...]] = tuple(
             r"\b(?:met|married|hire|hired|asked|told|phoned|interviewed|candidate:|speaker:|host:|guest:|named"
             r"|(?:signed|written|led|run|painted|repaired|designed|reviewed|approved|chaired|taught|coached) by"
             r"|(?:plays?|played|dinner|lunch|breakfast|coffee|walk|run|danced?|chess|tennis|lives?"
-            r"|travel\w*) (?:\w+ )?with|engaged to|dating|divorced|thanks to|meet|"
+            r"|travel\w*) (?:\w+ )?with|engaged to|dating|divorced|thanks to|meet|belong(?:s|ed)? to|"
             r"(?:sold|gave|sent|lent|showed|handed|paid|spoke|talked|wrote|introduced)\b[^.!?]{0,40}\b(?:to|with)|"
             r"favou?rite (?:writer|player|singer|actor|actress|author|artist|band|teacher|footballer|composer"
             r"|painter) (?:is|was|used to be)(?: now)?)",
