@@ -94,7 +94,7 @@ def directives_in_force(partition: Partition, tenant: str, bank_id: str, params:
 
 
 def _model(one: MentalModel, bank_id: str, detail: str, content: PageContent | None, stale: bool | None) -> Row:
-    row = {
+    row: Row = {
         "id": one.id,
         "bank_id": bank_id,
         "name": one.name,

@@ -180,7 +180,13 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     BankSetting("reflect_default_options", "an object", _table),
     _flag("reflect_use_decision_model"),
     # mental models
-    _int("mental_model_min_refresh_interval_seconds", 0),
+    _int(
+        "mental_model_min_refresh_interval_seconds",
+        0,
+        0,
+        10**9,
+        "mental_model_min_refresh_interval_seconds",
+    ),
     BankSetting("knowledge_page_default_trigger", "an object", _table),
     _flag("mental_model_refresh_use_decision_model"),
     _flag("mental_model_delta_use_decision_model"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from recalld.daemon.settings_table import Settings
 
 log = structlog.get_logger(__name__)
+Handler = Callable[[messages.Claimed], Awaitable[None]]
 
 REPROCESS = "reprocess_document"
 """Kind of an operation that reads a document's stored text anew."""
@@ -146,6 +147,10 @@ class Dispatcher:
         self._let_go: list[tuple[str, messages.Claimed]] = []
         self._stopping = False
         self.items_done = 0
+        self.handlers: dict[str, Handler] = {}
+        """Who carries out operations of a kind, and ends them; the others are retains."""
+        self.listeners: list[Handler] = []
+        """Who is told of every operation that was carried out."""
 
     def start(self) -> None:
         names = self._shards.names
@@ -217,6 +222,11 @@ class Dispatcher:
             if claimed.attempts > self._settings.operations_max_attempts:
                 await self._failed(shard, claimed, RecalldError("The operation used up its attempts."), final=True)
                 return
+            if claimed.kind in self.handlers:
+                async with asyncio.timeout(self._settings.operations_wall_seconds):
+                    await self.handlers[claimed.kind](claimed)
+                await self._tell(claimed)
+                return
             items, now = unpack_payload(claimed.payload), self._clock()
             if claimed.kind == FILE_KIND:
                 items = await self._files.items(claimed, items)
@@ -237,6 +247,7 @@ class Dispatcher:
             )
             await (await self._worker()).call(job, timeout=self._settings.operations_wall_seconds)
             self.items_done += len(items)
+            await self._tell(claimed)
         except RecalldError as error:
             await self._failed(shard, claimed, error)
         except asyncio.CancelledError:
@@ -249,6 +260,10 @@ class Dispatcher:
             self._slots.release()
             if claimed.kind == FILE_KIND:
                 await self._files.settled(claimed)
+
+    async def _tell(self, claimed: messages.Claimed) -> None:
+        for listener in self.listeners:
+            await listener(claimed)
 
     async def _failed(self, shard: str, claimed: messages.Claimed, error: RecalldError, final: bool = False) -> None:
         """Report a failure: a passing one goes back to the queue after a growing wait, another ends the operation."""

@@ -107,6 +107,8 @@ async def read_body(route: Route, request: web.Request) -> tuple[RequestModel | 
     if route.body is None:
         return None, []
     if not raw.strip():
+        if route.body_optional:
+            return route.body(), []
         raise Rejected(422, problems.missing("body"))
     try:
         value = await encoding.decode(raw)

@@ -66,7 +66,7 @@ def _operation(route: Route, refs: Any) -> dict[str, Any]:
             content = {
                 "multipart/form-data": {"schema": {"type": "object", "required": ["files"], "properties": parts}}
             }
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": not route.body_optional, "content": content}
     if not route.public:
         operation["security"] = [{"key": []}, {}]
     return operation

@@ -30,7 +30,8 @@ class Route:
     """One operation. In `path` a parameter is `{name}`; `{name:any}` also takes slashes.
 
     `public` routes need no key. `lane` names the admission lane. `role` is what a key must be allowed to do. An
-    `upload` reads its body itself, as multipart; `body` is then the JSON in its part `request`.
+    `upload` reads its body itself, as multipart; `body` is then the JSON in its part `request`. With `body_optional` no
+    body is one without fields.
     """
 
     method: str
@@ -46,6 +47,7 @@ class Route:
     public: bool = False
     tag: str = ""
     upload: bool = False
+    body_optional: bool = False
     pattern: re.Pattern[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

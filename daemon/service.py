@@ -19,6 +19,8 @@ from recalld.actors import messages
 from recalld.actors.directory import AskHealth, Assignment, Shards, with_patience
 from recalld.actors.embedding import Embedder, pack_query
 from recalld.actors.filters import DocumentFilters, MemoryFilters
+from recalld.actors.pages import outcomes
+from recalld.actors.pages.composer import ExtractiveComposer
 from recalld.actors.query_cache import QueryEncoder
 from recalld.actors.recall.dates import detect_window
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
@@ -28,11 +30,13 @@ from recalld.daemon import archive, bank_settings
 from recalld.daemon.dispatch import Dispatcher, by_strategy, extraction_by, new_operations
 from recalld.daemon.files import FileDesk
 from recalld.daemon.overrides import Overrides
+from recalld.daemon.refreshing import Refreshing
 from recalld.daemon.screening import Screening
 from recalld.daemon.service_banks import BankService
 from recalld.daemon.service_curation import CurationService
 from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
+from recalld.daemon.service_pages import PageService
 from recalld.daemon.turns import Turns
 from recalld.daemon.wire.encoding import EncodedList
 from recalld.daemon.wire.recall_input import RecallInput
@@ -62,7 +66,7 @@ WORK_ATTEMPTS = 15
 """Times a job is given to a worker that is away: with the growing waits some 20 s, in which a process starts."""
 
 
-class MemoryService(BankService, CurationService, EntityService, ModelAnswers):
+class MemoryService(BankService, CurationService, EntityService, ModelAnswers, PageService):
     """The service of one daemon. `worker` starts the Worker actor at its first use."""
 
     def __init__(
@@ -97,14 +101,22 @@ class MemoryService(BankService, CurationService, EntityService, ModelAnswers):
         self.screening = Screening(self._read, self._overrides, self.retain_defaults, home.path / "keys")
         self.files = FileDesk(settings, home.path, self.shards, self._read, self.screening, clock, new_id)
         self._dispatcher = Dispatcher(settings, self.shards, worker, clock, self.retain_defaults, self.files)
+        composer = ExtractiveComposer(self.recall_for_page)
+        self.refreshing = Refreshing(
+            settings, self.shards, self._read, self._queries, composer, clock, new_id, self.retain_defaults
+        )
+        self._dispatcher.handlers[outcomes.KIND] = self.refreshing.run
+        self._dispatcher.listeners.append(self.refreshing.ended)
         self.url: str | None = None
 
     def start(self) -> None:
         """Begin to work off stored operations."""
         self._dispatcher.start()
+        self.refreshing.start()
 
     async def close(self) -> None:
         """Stop taking operations, end the actors, let the home go."""
+        await self.refreshing.stop()
         await self._dispatcher.stop()
         await asyncio.to_thread(self._queries.shutdown)
         await self._close()
@@ -165,6 +177,7 @@ class MemoryService(BankService, CurationService, EntityService, ModelAnswers):
         done = await with_patience(once, self.settings.retain_wall_timeout, WORK_ATTEMPTS)
         if isinstance(job, messages.EraseJob):
             await self.files.tidy(job.tenant, job.bank_id)
+            self.refreshing.soon(job.tenant, job.bank_id)
         return done
 
     async def _submit(self, tenant: str, bank_id: str, items: list[RetainItem], operation_id: str | None) -> list[str]:

@@ -35,7 +35,7 @@ def _engine(
 
 SECTIONS = (
     "embedding", "extraction", "retain", "recall", "graph", "rank", "bank", "store", "operations", "ray", "admission",
-    "budget", "files", "ledger", "llm",
+    "budget", "files", "ledger", "llm", "pages",
 )  # fmt: skip
 
 
@@ -374,6 +374,28 @@ class Settings(LlmRows):
     )
     operations_model_wait_max_seconds: float = _row(300.0, "Longest wait for a language model.", minimum=0.01)
     operations_wall_seconds: float = _row(3600.0, "Seconds one run may take.", minimum=1)
+
+    # Mental models and knowledge pages
+    pages_tick_seconds: float = _row(
+        300.0,
+        "How often the triggers of mental models are looked at.",
+        minimum=0.05,
+        maximum=86_400,
+        alias="MENTAL_MODEL_REFRESH_TICK_SECONDS",
+    )
+    pages_history_max_entries: int = _row(
+        50,
+        "Former contents kept of each mental model.",
+        minimum=0,
+        maximum=10_000,
+        alias="MENTAL_MODEL_HISTORY_MAX_ENTRIES",
+    )
+    mental_model_min_refresh_interval_seconds: int = _row(
+        0,
+        "Floor between two automatic refreshes of a mental model; a bank, or its trigger, may have its own.",
+        minimum=0,
+        alias="MENTAL_MODEL_MIN_REFRESH_INTERVAL_SECONDS",
+    )
 
     # Budgets and the ledger of model calls
     budget_calls_per_day: int | None = _row(

@@ -28,7 +28,8 @@ class MentalModel:
 
     `revision` moves with everything a refresh under way must not overwrite. `seen_uid` is how many uids the bank had
     given when the last refresh looked: a unit from there on is new to it. `cited` are ids of the units its content
-    rests on, `retract` of erased ones that it may rest on still, `content_query` the question it answers. `refresh` names its latest refresh operation.
+    rests on, `retract` of erased ones that it may rest on still, `content_query` the question it answers. `refresh`
+    names its latest refresh operation.
     `cron_seen_at` and `full_cron_seen_at` say up to when its schedules were looked at.
     """
 

@@ -17,6 +17,10 @@ NOTICE = "*Extractive page: sentences from memory, chosen by relevance. No langu
 SECTIONS = {"observation": "Observations", "world": "Facts", "experience": "Experiences"}
 MOST = 25
 """Sentences on a page: what ranks behind them answers another question."""
+CLOSE = 0.3
+"""Least cosine of a fact that shares no word with the question."""
+BEHIND = 0.3
+"""Share of the best final score below which a fact is about something else."""
 
 _CITED = re.compile(r"\[([0-9a-f]{8})\](?!\()")
 _DATED = re.compile(r"- \*\*(\d{4}-\d{2}-\d{2})")
@@ -49,6 +53,23 @@ def _when(fact: Fact) -> str:
 
 def _day(instant: Any) -> str:
     return str(instant)[:10] if instant else ""
+
+
+def relevant(facts: Sequence[Fact]) -> list[Fact]:
+    """What of a recall's results is about the question: neighbours and friends of a hit come along in a recall.
+
+    A fact has words of the question or is close to it in meaning, and is not far behind the best.
+    """
+
+    def score(fact: Fact, name: str) -> float:
+        return float((fact.get("scores") or {}).get(name) or 0.0)
+
+    best = max((score(one, "final") for one in facts), default=0.0)
+    return [
+        one
+        for one in facts
+        if (score(one, "keyword") > 0 or score(one, "semantic") >= CLOSE) and score(one, "final") >= BEHIND * best
+    ]
 
 
 def usable(facts: Iterable[Fact]) -> tuple[list[Fact], int]:
@@ -108,18 +129,22 @@ def without(text: str, gone: Iterable[str]) -> list[dict[str, Any]]:
     return edits
 
 
-def additions(text: str, facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    """Edits that put new facts where a page composed anew would have them; one that is cited already is left alone."""
+def additions(text: str, facts: Sequence[Fact], gone: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """Edits that put new facts where a page composed anew would have them; one that is cited already is left alone.
+
+    They are for the text as it is, with what cites memories that are `gone` in it still.
+    """
     page = parse(text)
-    known = cited_marks(text)
+    known = cited_marks(text) - {mark(one) for one in gone}
+    doomed = {one["section"] for one in without(text, gone) if one["op"] == "remove_section"}
     edits: list[dict[str, Any]] = []
     for kind, title in SECTIONS.items():
         mine = sorted((f for f in facts if f["type"] == kind and mark(str(f["id"])) not in known), key=_order)
         section = page.titled(title)
-        if mine and section is None:
+        if mine and (section is None or section.id in doomed):
             lines = "\n".join(line(one) for one in mine)
             edits.append({"op": "add_section", "heading": title, "level": 2, "text": lines})
-        elif section is not None:
+        elif mine and section is not None:
             edits += [_placed(page, section.id, fact) for fact in mine]
     return edits
 

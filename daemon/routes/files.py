@@ -7,7 +7,9 @@ from typing import Any
 from recalld.daemon.exchange import Call, Reply
 from recalld.daemon.routing import Route
 from recalld.daemon.uploads import receive
+from recalld.daemon.waiting import with_operations
 from recalld.daemon.wire.files import FileRetainRequest, FileRetainResponse
+from recalld.daemon.wire.pages import WaitQuery
 from recalld.storage.errors import NotFound
 
 BANK = "/v1/default/banks/{bank_id}"
@@ -21,10 +23,11 @@ async def retain_files(call: Call) -> dict[str, Any]:
     uploads, request = await receive(call.upload, call.settings, desk, call.tenant, call.bank)
     try:
         items = request.items(len(uploads))
-        return {"operation_ids": await desk.submit(call.tenant, call.bank, uploads, items)}
+        ids = await desk.submit(call.tenant, call.bank, uploads, items)
     except BaseException:
         await desk.discard(call.tenant, call.bank, uploads)
         raise
+    return await with_operations(call, {"operation_ids": ids}, ids, call.query_as(WaitQuery).wait)
 
 
 async def download(call: Call) -> Reply:
@@ -39,6 +42,7 @@ def _upload(path: str, operation: str, summary: str) -> Route:
         operation,
         retain_files,
         summary,
+        query=WaitQuery,
         body=FileRetainRequest,
         response=FileRetainResponse,
         lane="retain",
