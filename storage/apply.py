@@ -17,6 +17,7 @@ from pyroaring import BitMap
 from recalld.storage import audit, codec, edges, keys, ledger_rows, page_rows, postings, regroup
 from recalld.storage.apply_beliefs import BeliefChanges
 from recalld.storage.apply_claims import PROOF_MAX, ClaimChanges, inherited
+from recalld.storage.apply_observations import ObservationChanges
 from recalld.storage.apply_places import PlaceChanges, tagset_key
 from recalld.storage.apply_records import RecordChanges
 from recalld.storage.changes import (
@@ -31,6 +32,7 @@ from recalld.storage.changes import (
     DocumentStored,
     EntitiesChanged,
     EntitiesRestored,
+    FactsConsolidated,
     MentionsAdded,
     MentionsMoved,
     MentionsRemoved,
@@ -71,7 +73,7 @@ def read_counters(txn: ReadTxn, bank: int) -> BankCounters:
     return BankCounters() if value is None else codec.decode(BankCounters, value)
 
 
-class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
+class Applier(ClaimChanges, BeliefChanges, ObservationChanges, PlaceChanges, RecordChanges):
     """Applies changes to one bank within one write transaction. Call `finish` once at the end."""
 
     def __init__(self, txn: WriteTxn, bank: int, next_sequence: Callable[[], int], new_id: Callable[[], str]) -> None:
@@ -153,6 +155,8 @@ class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
                 audit.record(self.txn, self.bank, change.entries, change.keep_from)
             case UnitsErased():
                 self._erase(change)
+            case FactsConsolidated():
+                self._consolidate(change)
             case BeliefsMoved():
                 self._believe(change)
             case UnitsReembedded():
@@ -218,7 +222,9 @@ class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
         links: dict[int, edges.Edges] = {}
         for new in change.units:
             unit, uid = new.unit, new.uid
-            numbers = entities_of(self._names, unit.entities, unit.mentioned_at, uid, unit.aliases)
+            numbers = new.entities
+            if numbers is None:
+                numbers = entities_of(self._names, unit.entities, unit.mentioned_at, uid, unit.aliases)
             self._names.renew(unit.id, uid)
             speaker = self._names.speaker(unit.speaker) if unit.speaker else 0
             record = UnitRecord(
@@ -236,9 +242,9 @@ class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
                 metadata=unit.metadata,
                 tags=tuple(sorted(set(unit.tags))),
                 document=new.document,
-                document_id=new.document_id,
+                document_id=new.document_id or None,
                 chunk_index=new.chunk_index,
-                chunk_id=new.chunk_id,
+                chunk_id=new.chunk_id or None,
                 tokens=unit.tokens,
                 trust=unit.trust,
                 risks=unit.risks,
@@ -248,6 +254,7 @@ class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
                 updated_at=change.at,
                 undocumented=new.undocumented,
                 proof_count=new.proof,
+                sources=new.sources,
                 subject=unit.subject,
                 attribute=unit.attribute,
                 value=unit.value,
@@ -278,7 +285,9 @@ class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
             )
             vectors.append(pack_vectors(unit.vectors, unit.scales))
             tokens.append(pack_tokens(unit.token_vectors, unit.token_ids))
-            for token in set(np.frombuffer(unit.token_ids, "<u4").tolist()):
+            if new.like >= 0:
+                vectors[-1], tokens[-1] = self._rows_of(new.like)
+            for token in set(token_ids_of(tokens[-1])):
                 token_counts[token] = token_counts.get(token, 0) + 1
             for term, frequency in unit.terms:
                 uids, frequencies = terms.setdefault(term, ([], []))
@@ -294,6 +303,8 @@ class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
             weights = [*new.cause_weights, *([1.0] * len(new.causes))][: len(new.causes)]
             self._link(links, new.uid, new.causes, CAUSED_BY, weights)
             self._link(links, new.uid, [o for o, _ in new.similar], SEMANTIC, [w for _, w in new.similar])
+            if new.sources:
+                self._build_on(links, new.uid, new.sources)
         rows = np.array([tuple(row) for row in columns], COLUMN_DTYPE)
         size = COLUMN_DTYPE.itemsize
         data = rows.tobytes()
@@ -443,15 +454,18 @@ class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
             self._live[row.network] -= 1
             self._names.forget_mentions(record)
             self._drop_claims(record)
+            if not change.continued:
+                self._unsettle(record)
             ended_now.append(uid)
         COLUMN_ROWS.replace(self.txn, self.bank, rows)
         self.delta.add("retire_units", ended_now, change.at)
+        self._end_built_on(ended_now, change.at)
         replaced = [uid for uid in rows if uid not in ended_now]
         if replaced:
             self.delta.add("replace_ended", replaced)
 
     def _erase(self, change: UnitsErased) -> None:
-        gone = set(change.uids)
+        gone = self._with_built_on(change.uids)
         zero = ColumnRow(0, 0, proof=0, recorded=0, retired=0).pack()
         rows: dict[int, bytes] = {}
         token_counts: dict[int, int] = {}
@@ -475,6 +489,7 @@ class Applier(ClaimChanges, BeliefChanges, PlaceChanges, RecordChanges):
             if row.flags & LIVE:
                 self._live[row.network] -= 1
                 self._names.forget_mentions(record)
+                self._unsettle(record)
             self._names.prune(record)
             seen.update((number, record.mentioned_at) for number in record.entities)
             speakers.add(row.speaker)

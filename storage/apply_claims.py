@@ -43,6 +43,9 @@ class ClaimChanges:
     _leave_set: Callable[[int, bytes, int], bool]
     _count_links: Callable[[dict[str, int], dict[str, int]], None]
     _touch_belief: Callable[[UnitRecord], None]
+    _unsettle: Callable[[UnitRecord], None]
+    _end_built_on: Callable[[list[int], int], None]
+    _drop_sources: Callable[[UnitRecord], None]
 
     # -- reads that commits need -----------------------------------------------------------------------------------
 
@@ -102,6 +105,7 @@ class ClaimChanges:
         """The rows beside a unit that is erased."""
         self._drop_claims(record)
         self._touch_belief(record)
+        self._drop_sources(record)
         if record.attribute and record.subject:
             self.txn.delete(keys.about(self.bank, folded(record.subject), record.attribute, record.uid))
         if self.uid_of(record.id) == record.uid:
@@ -172,6 +176,7 @@ class ClaimChanges:
             if row.flags & LIVE:
                 self._live[row.network] -= 1
                 self._names.forget_mentions(record)
+                self._unsettle(record)
             ended = self._ended(record, end, change.at)
             self._put_unit(ended)
             flags = row.flags & ~LIVE & ~SUPERSEDED_ROW | (SUPERSEDED_ROW if end.state == SUPERSEDED else 0)
@@ -185,6 +190,7 @@ class ClaimChanges:
             COLUMN_ROWS.replace(self.txn, self.bank, rows)
             superseded = [bool(ColumnRow.unpack(row).flags & SUPERSEDED_ROW) for row in rows.values()]
             self.delta.add("end_units", list(rows), change.at, superseded, untils)
+            self._end_built_on(list(rows), change.at)
 
     def _link_stored(self, change: UnitsLinked) -> None:
         links: dict[int, edges.Edges] = {}

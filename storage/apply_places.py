@@ -27,6 +27,8 @@ class PlaceChanges:
     _join_set: Callable[[int, bytes, list[int]], None]
     _leave_set: Callable[[int, bytes, int], bool]
     _drop_tag: Callable[[bytes], None]
+    _unsettle: Callable[[UnitRecord], None]
+    _end_built_on: Callable[[list[int], int], None]
 
     def _reembed(self, change: UnitsReembedded) -> None:
         vectors: dict[int, bytes] = {}
@@ -78,6 +80,8 @@ class PlaceChanges:
             self._put_unit(changed)
             for kind, name in self._memberships(changed):
                 self._join_set(kind, name, [uid])
+            self._unsettle(record)
+        self._end_built_on(list(change.uids), change.at)
 
 
 def tagset_key(tags: Iterable[str]) -> bytes:

@@ -46,6 +46,12 @@ class NewUnit:
     recorded_at: int | None = None
     cause_weights: tuple[float, ...] = ()
     """How strong each of `causes` is; 1 where none is given."""
+    sources: tuple[int, ...] = ()
+    """The units an observation is built on."""
+    entities: tuple[int, ...] | None = None
+    """The entities it names, where they are known and not to be found by its mentions of them."""
+    like: int = -1
+    """The stored unit that says the same: its vectors are taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,8 @@ class UnitsRetired:
     at: int
     state: str = "valid"
     unchunked: bool = False
+    continued: bool = False
+    """Observations of which the same write adds the next version: what they were built on stays consolidated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +161,17 @@ class MentionsMoved:
 
 @dataclass(frozen=True, slots=True)
 class BeliefMove:
-    """A judgement of a unit for an opinion, both by id; or, with a `value` and no unit, a confidence given by hand."""
+    """A judgement of a unit for an opinion, both by id; or, with a `value` and no unit, a confidence given by hand.
+
+    `founds`: the opinion was formed on it, so it is in what the opinion began with and moves nothing.
+    """
 
     opinion: str
     judgement: str
     unit: str = ""
     reason: str = ""
     value: float | None = None
+    founds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +196,30 @@ class Audited:
 
     entries: tuple[AuditRecord, ...]
     keep_from: int
+
+
+@dataclass(frozen=True, slots=True)
+class FactFailed:
+    """A fact that could not be consolidated; it is tried again from `next_at` on."""
+
+    uid: int
+    attempts: int
+    next_at: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactsConsolidated:
+    """What became of facts in a consolidation: `done`, `failed`, or `pending` again, with nothing built on them."""
+
+    at: int
+    done: tuple[int, ...] = ()
+    failed: tuple[FactFailed, ...] = ()
+    pending: tuple[int, ...] = ()
+    everything: bool = False
+    """All facts of the bank are pending again."""
+    recovered: bool = False
+    """Those that failed are pending again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +328,7 @@ Change = (
     | MentionsMoved
     | Audited
     | BeliefsMoved
+    | FactsConsolidated
     | UnitsErased
     | UnitsReembedded
     | UnitsRelinked
@@ -330,6 +367,8 @@ def summary(change: Change) -> dict[str, Any]:
             return {"k": kind, "numbers": [number for _, number in there], "at": at}
         case BeliefsMoved(moves=moves, at=at):
             return {"k": kind, "n": len(moves), "at": at}
+        case FactsConsolidated(done=done, failed=failed, pending=pending, at=at):
+            return {"k": kind, "n": len(done), "failed": len(failed), "pending": len(pending), "at": at}
         case Audited(entries=entries):
             return {"k": kind, "n": len(entries)}
         case UnitsReembedded(embeddings=embeddings, at=at):

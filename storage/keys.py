@@ -37,6 +37,9 @@ No user string stands in a key: it goes through `name_key` (BLAKE2b, 16 bytes) a
     BELIEF           0x38  name_key(opinion id)             BeliefRecord: an opinion whose confidence moved
     BELIEF_EVENT     0x39  name_key(opinion id), number u32 BeliefEvent
     BELIEVED_BY      0x3A  name_key(unit id), name_key(opinion id)    opinion id and number of the event the unit made
+    CONSOLIDATION    0x3C  uid u32                          FactState: consolidated or failed; none is pending
+    BUILT_ON         0x3D  uid u32, uid u32                 empty: the second is an observation built on the first
+    CONSOLIDATE_NEXT 0x3E  -                                id of the consolidation that was queued last
     ENTITY           0x40  number u32                       EntityRecord
     ENTITY_NAME      0x41  name_key(folded name)            entity numbers u32[]
     ENTITY_ID        0x42  name_key(id)                     number u32
@@ -76,6 +79,7 @@ CLAIM, MENTION, ATTRIBUTE, ENDED_BY = range(0x2B, 0x2F)
 DOCUMENT, DOCUMENT_ID, CHUNK = range(0x30, 0x33)
 READING = 0x34
 BELIEF, BELIEF_EVENT, BELIEVED_BY = range(0x38, 0x3B)
+CONSOLIDATION, BUILT_ON, CONSOLIDATE_NEXT = range(0x3C, 0x3F)
 ENTITY, ENTITY_NAME, ENTITY_ID, SPEAKER, ENTITY_PARENTS, ENTITY_SPELLING, ENTITY_CHANGE = range(0x40, 0x47)
 POSTING, TOKEN_COUNT, SET, TAG = range(0x50, 0x54)
 OPERATION, PAYLOAD = 0x60, 0x61
@@ -84,7 +88,7 @@ AUDIT = 0x68
 DIRECTIVE, MENTAL_MODEL, MODEL_CONTENT, MODEL_HISTORY, PAGE_NODE = range(0x70, 0x75)
 
 TAIL_BLOCK: Final = 0xFFFFFFFF
-SET_TAG, SET_TAGSET, SET_ENTITY, SET_DOCUMENT, SET_MENTION = 1, 2, 3, 4, 5
+SET_TAG, SET_TAGSET, SET_ENTITY, SET_DOCUMENT, SET_MENTION, SET_CONSOLIDATED, SET_FAILED = 1, 2, 3, 4, 5, 6, 7
 MAX_KEY: Final = 511
 
 _head = struct.Struct(">IB")
@@ -199,6 +203,15 @@ def belief_event(bank: int, opinion_id: str, number: int) -> bytes:
 
 def believed_by(bank: int, unit_id: str, opinion_id: str) -> bytes:
     return named(bank, BELIEVED_BY, unit_id) + name_key(opinion_id)
+
+
+def built_on(bank: int, source: int, observation: int) -> bytes:
+    return _head_u32_u32.pack(bank, BUILT_ON, source, observation)
+
+
+def all_built_on(bank: int, source: int) -> bytes:
+    """Prefix of the observations, live or ended, that are built on a unit."""
+    return _head_u32.pack(bank, BUILT_ON, source)
 
 
 def audit(bank: int, instant: int, entry_id: str) -> bytes:

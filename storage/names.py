@@ -23,7 +23,7 @@ from recalld.storage.columns import LIVE, rows_at
 from recalld.storage.environment import WriteTxn
 from recalld.storage.groups import number_key, pack_parents, read_parents, units_of
 from recalld.storage.likeness import spellings
-from recalld.storage.records import UNKNOWN, EntityRecord, UnitRecord
+from recalld.storage.records import OBSERVATION, UNKNOWN, EntityRecord, UnitRecord
 
 _U32 = struct.Struct("<I")
 CONCEPT = "CONCEPT"
@@ -256,6 +256,7 @@ class Names:
             return
         self._fresh.clear()
         rows = rows_at(self.txn, self.bank, self.units(root))
+        rows = rows[rows["network"] != OBSERVATION]
         said = rows["mentioned"][rows["mentioned"] != UNKNOWN]
         self.change_entity(
             root,
@@ -268,6 +269,8 @@ class Names:
 
     def forget_mentions(self, record: UnitRecord) -> None:
         """The unit is no longer current: its entities lose a mention."""
+        if record.network == OBSERVATION:
+            return  # it repeats what its sources say, and those count
         for number in dict.fromkeys(map(self.root, record.entities)):
             entity = self.entity(number)
             if entity is not None:
@@ -275,6 +278,8 @@ class Names:
 
     def count_mentions(self, record: UnitRecord) -> None:
         """The unit is current again: its entities gain a mention."""
+        if record.network == OBSERVATION:
+            return
         for number in dict.fromkeys(map(self.root, record.entities)):
             entity = self.entity(number)
             if entity is not None:

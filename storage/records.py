@@ -286,6 +286,7 @@ class BankCounters:
     last_write_at: int | None = None
     last_document_at: int | None = None
     edges: dict[str, int] = field(default_factory=dict)
+    last_consolidated_at: int | None = None
 
 
 PENDING, PROCESSING, COMPLETED, FAILED, CANCELLED = "pending", "processing", "completed", "failed", "cancelled"

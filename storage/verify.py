@@ -19,6 +19,7 @@ from recalld.storage import codec, edges, keys, postings
 from recalld.storage.apply import read_counters
 from recalld.storage.apply_places import tagset_key
 from recalld.storage.columns import COLUMN_DTYPE, COLUMN_ROWS, EXISTS, LIVE, ColumnRow
+from recalld.storage.consolidation import EVERY, FactState
 from recalld.storage.environment import ReadTxn
 from recalld.storage.groups import number_key
 from recalld.storage.names import folded
@@ -38,6 +39,7 @@ from recalld.storage.records import (
 from recalld.storage.vector_rows import TOKEN_ROWS, VECTOR_ROWS, token_ids_of, unpack_vectors
 from recalld.storage.verify_beliefs import check_beliefs
 from recalld.storage.verify_entities import check_entities
+from recalld.storage.verify_observations import check_observations
 from recalld.storage.verify_pages import check_pages
 
 _U32 = struct.Struct("<I")
@@ -126,6 +128,7 @@ def verify_bank(txn: ReadTxn, bank: int, pause: Callable[[], None] = lambda: Non
     _edges(ledger, pause)
     _threads(ledger)
     _documents(ledger)
+    check_observations(txn, bank, found)
     _claims(ledger)
     _operations(ledger)
     check_pages(txn, bank, found)
@@ -300,6 +303,8 @@ _SETS = {
     keys.SET_ENTITY: "entity sets",
     keys.SET_DOCUMENT: "document sets",
     keys.SET_MENTION: "mention sets",
+    keys.SET_CONSOLIDATED: "consolidated facts",
+    keys.SET_FAILED: "failed facts",
 }
 
 
@@ -309,6 +314,9 @@ def _sets(ledger: Ledger) -> None:
         mention = codec.decode(MentionRecord, value)
         place = keys.SET_MENTION, number_key(mention.document)
         ledger.sets.setdefault(place, BitMap()).add(mention.number)
+    for key, value in ledger.txn.scan(keys.table(ledger.bank, keys.CONSOLIDATION)):
+        kind = keys.SET_FAILED if codec.decode(FactState, value).done_at is None else keys.SET_CONSOLIDATED
+        ledger.sets.setdefault((kind, EVERY), BitMap()).add(keys.trailing_u32(key))
     for key, value in ledger.txn.scan(keys.table(ledger.bank, keys.SET)):
         raw = bytes(key)
         name, high = (raw[5], raw[6:22]), int.from_bytes(raw[22:24], "big")

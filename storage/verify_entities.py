@@ -14,7 +14,7 @@ from recalld.storage.environment import ReadTxn
 from recalld.storage.groups import members_of, read_parents, roots_of
 from recalld.storage.likeness import spellings
 from recalld.storage.names import CONCEPT, folded
-from recalld.storage.records import UNKNOWN, EntityRecord
+from recalld.storage.records import OBSERVATION, UNKNOWN, EntityRecord
 
 _U32 = struct.Struct("<I")
 
@@ -98,6 +98,7 @@ def _check_count(found: Told, record: EntityRecord, uids: BitMap, rows: np.ndarr
         found.off("entities", record.number, "no unit names it")
         return
     chosen = rows[np.frombuffer(uids.to_array(), np.uint32)]
+    chosen = chosen[chosen["network"] != OBSERVATION]
     live = int(np.count_nonzero(chosen["flags"] & LIVE))
     found.expect(
         record.mentions == live, "entities", record.number, f"it counts {record.mentions} units, and {live} name it"
