@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -69,6 +71,7 @@ class Edge:
         waiting = settings.admission_max_waiting
         self.lanes = {
             "recall": Lane("recall", settings.recall_lane, settings.admission_recall_max_wait_ms / 1000, waiting),
+            "reflect": Lane("reflect", settings.reflect_lane, settings.reflect_max_wait_ms / 1000, waiting),
             "retain": Lane("retain", settings.retain_lane, settings.admission_retain_max_wait_ms / 1000, waiting),
         }
         for lane in self.lanes.values():
@@ -142,6 +145,7 @@ class Edge:
             self.guard.check_key(request.headers)
 
         call = Call(self.service, self.settings, self.metrics, time.monotonic() - self.started, self.router.routes)
+        call.headers = request.headers
         call.path = decode_parameters(match.raw)
         call.query, ignored = read_query(route, request.rel_url.raw_query_string)
         call.body, ignored_fields = (None, []) if route.upload else await read_body(route, request)
@@ -153,6 +157,9 @@ class Edge:
         else:
             async with self.lanes[route.lane].turn():
                 answer = await route.handler(call)
+            if isinstance(answer, Reply) and answer.stream is not None:
+                # Its work is still to be done, and takes a turn then.
+                answer = replace(answer, stream=_in_turn(self.lanes[route.lane], answer.stream))
         return answer if isinstance(answer, Reply) else Reply(answer)
 
     def _preflight(self, request: web.Request, headers: dict[str, str]) -> Reply:
@@ -170,6 +177,13 @@ class Edge:
         if self.settings.access_log:
             line: Mapping[str, Any] = {"status": status, "ms": round(seconds * 1000, 2), "request_id": request_id}
             access.info("%s %s %s", method, template, line)
+
+
+async def _in_turn(lane: Lane, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces of a streamed answer, made while it holds a turn of its lane."""
+    async with lane.turn(), contextlib.aclosing(pieces):  # type: ignore[type-var]
+        async for piece in pieces:
+            yield piece
 
 
 def _log_failure(found: list[Route], request_id: str, error: BaseException) -> None:

@@ -172,10 +172,14 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     _int("consolidation_source_facts_max_tokens_per_observation", 256, -1),
     _flag("consolidation_use_decision_model"),
     # reflect
-    _string("reflect_mission"),
-    _int("disposition_skepticism", None, 1, 5),
-    _int("disposition_literalism", None, 1, 5),
-    _int("disposition_empathy", None, 1, 5),
+    _string("reflect_mission", "reflect_mission"),
+    _int("disposition_skepticism", None, 1, 5, "disposition_skepticism"),
+    _int("disposition_literalism", None, 1, 5, "disposition_literalism"),
+    _int("disposition_empathy", None, 1, 5, "disposition_empathy"),
+    BankSetting(
+        "disposition_bias_strength", "a number from 0 to 1", _number(0, 1), 1.0, "disposition_bias_strength"
+    ),
+    _flag("reflect_form_opinions", True, "reflect_form_opinions"),
     _int("reflect_source_facts_max_tokens", -1, -1),
     BankSetting("reflect_default_options", "an object", _table),
     _flag("reflect_use_decision_model"),

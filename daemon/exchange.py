@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -35,6 +36,8 @@ class Reply:
     file: Path | None = None
     """A file to send in place of the body, under the name `filename`."""
     filename: str = ""
+    stream: AsyncIterator[bytes] | None = None
+    """Pieces of a body that is sent while it comes into being, in place of the body."""
 
 
 @dataclass(slots=True)
@@ -52,6 +55,7 @@ class Call:
     body: RequestModel | None = None
     upload: web.Request | None = None
     """The request of a route that reads its body itself."""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def bank(self) -> str:
@@ -162,6 +166,8 @@ async def respond(
         named = f"attachment; filename*=UTF-8''{quote(reply.filename, safe='')}"
         kind = {"Content-Type": reply.content_type, "Content-Disposition": named}
         return web.FileResponse(reply.file, headers={**headers, **kind})
+    if reply.stream is not None:
+        return await _stream(request, reply, headers)
     body = reply.body if isinstance(reply.body, bytes) else await encoding.encode(reply.body)
     response = web.Response(status=reply.status, headers=headers)
     response.headers["Content-Type"] = reply.content_type
@@ -170,6 +176,19 @@ async def respond(
         response.headers["Content-Encoding"] = "gzip"
         response.headers["Vary"] = "Accept-Encoding"
     response.body = body
+    return response
+
+
+async def _stream(request: web.Request, reply: Reply, headers: Mapping[str, str]) -> web.StreamResponse:
+    """Send the pieces as they come. A client that leaves ends the stream, and what makes it."""
+    assert reply.stream is not None
+    response = web.StreamResponse(status=reply.status, headers={**headers, "Cache-Control": "no-store"})
+    response.headers["Content-Type"] = reply.content_type
+    await response.prepare(request)
+    async with contextlib.aclosing(reply.stream) as pieces:  # type: ignore[type-var]
+        async for piece in pieces:
+            await response.write(piece)
+    await response.write_eof()
     return response
 
 

@@ -37,6 +37,7 @@ from recalld.daemon.service_curation import CurationService
 from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
 from recalld.daemon.service_pages import PageService
+from recalld.daemon.service_reflect import ReflectService
 from recalld.daemon.turns import Turns
 from recalld.daemon.wire.encoding import EncodedList
 from recalld.daemon.wire.recall_input import RecallInput
@@ -66,7 +67,7 @@ WORK_ATTEMPTS = 15
 """Times a job is given to a worker that is away: with the growing waits some 20 s, in which a process starts."""
 
 
-class MemoryService(BankService, CurationService, EntityService, ModelAnswers, PageService):
+class MemoryService(BankService, CurationService, EntityService, ModelAnswers, PageService, ReflectService):
     """The service of one daemon. `worker` starts the Worker actor at its first use."""
 
     def __init__(

@@ -16,7 +16,7 @@ from typing import Any
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.trust.instructions import SOURCE_LEVELS
 from recalld.actors.trust.redaction import POLICIES
-from recalld.daemon.settings_llm import LlmRows
+from recalld.daemon.settings_reflect import ReflectRows
 from recalld.daemon.settings_rows import TYPES, Setting
 from recalld.daemon.settings_rows import row as _row
 
@@ -36,6 +36,7 @@ def _engine(
 SECTIONS = (
     "embedding", "extraction", "retain", "recall", "graph", "rank", "bank", "store", "operations", "ray", "admission",
     "budget", "files", "ledger", "llm", "pages",
+    "reflect", "disposition",
 )  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def _half_the_cores() -> int:
 
 # ruff: noqa: RUF009 - every row is one call of `_row`, which makes a field
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(LlmRows):
+class Settings(ReflectRows):
     """Every setting with its value. Made by `recalld.daemon.settings.load`; `Settings()` is all defaults."""
 
     # Where it lives and what it listens on
@@ -448,6 +449,10 @@ class Settings(LlmRows):
     @property
     def recall_lane(self) -> int:
         return self.admission_recall_max_in_flight or 16 * (os.cpu_count() or 1)
+
+    @property
+    def reflect_lane(self) -> int:
+        return self.reflect_max_in_flight or 16 * (os.cpu_count() or 1)
 
     @property
     def retain_lane(self) -> int:

@@ -14,8 +14,9 @@ from recalld.actors.llm.base import REFLECT
 from recalld.actors.messages import Read
 from recalld.actors.model_stage import ModelStage
 from recalld.actors.reflect.bank import BankMemory, Embed
-from recalld.actors.reflect.deps import Directives, FormOpinions, Limits, Pages, Plain, ReflectDeps, Watch
+from recalld.actors.reflect.deps import FormOpinions, Limits, Plain, ReflectDeps, Watch
 from recalld.actors.reflect.messages import DropReflect, FollowReflect, ReflectJob
+from recalld.actors.reflect.pages import BankPages
 from recalld.actors.reflect.request import ReflectAnswer, ReflectRequest
 from recalld.actors.reflect.run import reflect
 from recalld.storage.errors import ClientClosed
@@ -93,6 +94,7 @@ class Reflector:
         bank = await self._shards.call(tenant, bank_id, Read("bank", tenant, bank_id))
         config = {**defaults, **{name: value for name, value in bank["overrides"].items() if value is not None}}
         calls = self._stage is not None and self._stage.calls(REFLECT)
+        pages = BankPages(self._shards, self._embed, tenant, bank_id)
         return ReflectDeps(
             memory=BankMemory(self._shards, self._embed, tenant, bank_id),
             config=config,
@@ -100,17 +102,11 @@ class Reflector:
             llm=self._stage.llm_for(REFLECT) if self._stage is not None and calls else None,
             ledger=self._stage.ledger if self._stage is not None else None,
             limits=limits or Limits(),
-            pages=self._pages(tenant, bank_id),
-            directives=self._directives(tenant, bank_id),
+            pages=pages,
+            directives=pages,
             form_opinions=self._opinions(tenant, bank_id, config),
             watch=watch,
         )
-
-    def _pages(self, tenant: str, bank_id: str) -> Pages | None:
-        return None
-
-    def _directives(self, tenant: str, bank_id: str) -> Directives | None:
-        return None
 
     def _opinions(self, tenant: str, bank_id: str, config: Plain) -> FormOpinions | None:
         return None

@@ -15,6 +15,7 @@ from recalld.daemon.routes import (
     mental_models,
     models,
     operations,
+    reflect,
     system,
 )
 from recalld.daemon.routing import Route
@@ -29,6 +30,7 @@ ROUTES: tuple[Route, ...] = (
     *knowledge_base.ROUTES,
     *curation.ROUTES,
     *memories.ROUTES,
+    *reflect.ROUTES,
     *banks.ROUTES,
     *documents.ROUTES,
     *operations.ROUTES,
