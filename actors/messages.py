@@ -272,6 +272,8 @@ class CommitRetain:
     """How long the bank keeps its audit log; -1 for ever."""
     usage: dict[str, Any] = field(default_factory=dict)
     """Tokens that model calls took for it, for the answer and the operation's result; empty without a model."""
+    judged_later: bool = False
+    """A model will say what its units mean for opinions; else rules do, in the write."""
 
 
 @message(1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from recalld.actors.opinions.reads import belief_pairs, get_opinion, list_opinions, opinion_history
 from recalld.actors.reads_audit import audit_stats, get_audit, list_audit
 from recalld.actors.reads_banks import bank, bank_stats, list_banks
 from recalld.actors.reads_documents import find_chunk, get_document, list_chunks, list_documents
@@ -33,6 +34,10 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "list_memories": list_memories,
     "get_memory": get_memory,
     "memory_history": memory_history,
+    "list_opinions": list_opinions,
+    "get_opinion": get_opinion,
+    "opinion_history": opinion_history,
+    "belief_pairs": belief_pairs,
     "list_audit": list_audit,
     "get_audit": get_audit,
     "audit_stats": audit_stats,

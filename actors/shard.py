@@ -23,6 +23,9 @@ from recalld.actors.bank_threads import PLAN, READ, RECALL, BankThreads
 from recalld.actors.curation_messages import CommitCuration, EditPlan, PlanEdit
 from recalld.actors.entity_messages import ChangeEntities
 from recalld.actors.hosting import log_unexpected
+from recalld.actors.opinions.believe import believe, commit_judgements, commit_opinions, revise
+from recalld.actors.opinions.evidence import Believing, weigh
+from recalld.actors.opinions.messages import CommitJudgements, CommitOpinions, ReviseOpinion
 from recalld.actors.pages import writes as page_writes
 from recalld.actors.pages.messages import ChangePages, CommitRefresh, SubmitRefresh
 from recalld.actors.recall import engine
@@ -33,6 +36,7 @@ from recalld.actors.retain.commit import commit_retain
 from recalld.actors.retain.similar import link_floor, similar_units
 from recalld.actors.retain.standing import empty_plan, plan_erase, plan_retain
 from recalld.storage.apply import Applier
+from recalld.storage.beliefs import HAND
 from recalld.storage.budget import MemoryBudget
 from recalld.storage.errors import BankNotFound, DeadlineExceeded, NotFound, Quarantined, RecalldError, Unavailable
 from recalld.storage.home import Home
@@ -149,7 +153,8 @@ class Shard:
             case PlanEdit():
                 return await self._plan_edit(message)
             case CommitCuration():
-                similar = await self._linked(message.tenant, message.bank_id, (message.unit,) if message.unit else ())
+                unit = (message.unit,) if message.unit else ()
+                similar, _ = await self._linked(message.tenant, message.bank_id, unit)
                 return await self._write(
                     message.tenant,
                     message.bank_id,
@@ -158,10 +163,17 @@ class Shard:
                 )
             case ChangePages() | SubmitRefresh() | CommitRefresh():
                 return await self._change_pages(message)
+            case CommitOpinions():
+                return await self._commit_opinions(message)
+            case CommitJudgements():
+                return await self._commit_judgements(message)
+            case ReviseOpinion():
+                run = partial(revise, request=message, defaults=self._bank_defaults)
+                return await self._write(message.tenant, message.bank_id, run, request_id=message.request_id)
             case messages.DeleteBank():
                 return await self._delete_bank(message)
             case messages.PatchDocument():
-                similar = await self._linked(message.tenant, message.bank_id, message.moves)
+                similar, _ = await self._linked(message.tenant, message.bank_id, message.moves)
                 return await self._write(
                     message.tenant,
                     message.bank_id,
@@ -233,47 +245,78 @@ class Shard:
 
     async def _commit_retains(self, request: messages.CommitRetains) -> tuple[Any, ...]:
         prepared = await asyncio.gather(
-            *(self._linked(one.tenant, one.bank_id, (*one.units, *one.moves)) for one in request.commits),
+            *(
+                self._linked(one.tenant, one.bank_id, (*one.units, *one.moves), one.units, judge=not one.judged_later)
+                for one in request.commits
+            ),
             return_exceptions=True,
         )
         futures: list[Awaitable[Any]] = []
-        for commit, similar in zip(request.commits, prepared, strict=True):
-            if isinstance(similar, BaseException):
-                futures.append(asyncio.sleep(0, similar))
+        for commit, found in zip(request.commits, prepared, strict=True):
+            if isinstance(found, BaseException):
+                futures.append(asyncio.sleep(0, found))
                 continue
             partition = await self._of(commit.tenant, commit.bank_id)
+            similar, believing = found
+            moves = None if believing is None else partial(believe, believing=believing)
             future = partition.submit(
                 commit.tenant,
                 commit.bank_id,
-                self._audited("retain", partial(commit_retain, write=commit, similar=similar)),
+                self._audited("retain", partial(commit_retain, write=commit, similar=similar, believe=moves)),
                 request_id=commit.request_id,
                 create=True,
             )
             futures.append(asyncio.wrap_future(future))
         answers = await asyncio.gather(*futures, return_exceptions=True)
         for commit, answer in zip(request.commits, answers, strict=True):
+            if isinstance(answer, dict) and answer.get("judging"):
+                self._queue.put((commit.tenant, commit.bank_id), answer["judging"])
             if commit.operation_id is not None:
                 self._held.pop(commit.operation_id, None)
                 if not isinstance(answer, BaseException):
                     self._queue.settle((commit.tenant, commit.bank_id), commit.operation_id)
         return tuple(_as_error(answer) if isinstance(answer, BaseException) else answer for answer in answers)
 
-    async def _linked(self, tenant: str, bank_id: str, units: tuple[Any, ...]) -> Any:
-        """Each new unit's semantic links, looked up before the write so that the writer never searches."""
+    async def _linked(
+        self, tenant: str, bank_id: str, units: tuple[Any, ...], believed: tuple[Any, ...] = (), *, judge: bool = True
+    ) -> tuple[Any, Believing | None]:
+        """Each new unit's semantic links, and what opinions those in `believed` touch: looked up before the write, so
+        that the writer never searches."""
         if not units:
-            return {}
+            return {}, None
         partition = await self._of(tenant, bank_id)
         dim = len(units[0].vectors) // max(1, len(units[0].scales) // 4)
 
-        def run() -> Any:
+        def look(snap: Any, model: Any) -> tuple[Any, Believing | None]:
+            links = similar_units(snap, units, dim, link_floor(model, self._recall.semantic_link))
+            return links, weigh(snap, believed, dim, self._bank_defaults, judge=judge) if believed else None
+
+        def run() -> tuple[Any, Believing | None]:
             try:
                 with partition.read(tenant, bank_id) as snap:
-                    floor = link_floor(snap.record.model, self._recall.semantic_link)
-                    return similar_units(snap, units, dim, floor)
+                    return look(snap, snap.record.model)
             except BankNotFound:
-                return similar_units(None, units, dim, link_floor({}, self._recall.semantic_link))
+                return look(None, {})
 
         return await self._threads.run(PLAN, partition, tenant, bank_id, run)
+
+    # -- opinions --------------------------------------------------------------------------------------------------
+
+    async def _commit_opinions(self, request: CommitOpinions) -> dict[str, Any]:
+        similar, believing = await self._linked(request.tenant, request.bank_id, request.units, request.units)
+        run = partial(
+            commit_opinions, request=request, similar=similar, believing=believing, defaults=self._bank_defaults
+        )
+        return await self._write(
+            request.tenant, request.bank_id, run, request_id=request.request_id, create=request.made_by == HAND
+        )
+
+    async def _commit_judgements(self, request: CommitJudgements) -> dict[str, Any]:
+        run = partial(commit_judgements, request=request, defaults=self._bank_defaults)
+        answer = await self._write(request.tenant, request.bank_id, run, request_id=request.request_id)
+        self._held.pop(request.operation_id, None)
+        self._queue.settle((request.tenant, request.bank_id), request.operation_id)
+        return answer
 
     # -- erasing ---------------------------------------------------------------------------------------------------
 
@@ -296,7 +339,7 @@ class Shard:
         return await self._threads.run(PLAN, partition, request.tenant, request.bank_id, run)
 
     async def _commit_erase(self, request: messages.CommitErase) -> dict[str, Any]:
-        similar = await self._linked(request.tenant, request.bank_id, request.moves)
+        similar, _ = await self._linked(request.tenant, request.bank_id, request.moves)
         action = "clear_memories" if request.document_id is None else "delete_document"
         return await self._write(
             request.tenant,

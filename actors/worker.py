@@ -37,6 +37,8 @@ from recalld.actors.messages import (
     RetainJob,
 )
 from recalld.actors.model_stage import ModelStage
+from recalld.actors.opinions.desk import OpinionDesk
+from recalld.actors.opinions.messages import FormJob, JudgeJob
 from recalld.actors.reflect.messages import DropReflect, FollowReflect, ReflectJob
 from recalld.actors.reflect.reflector import Reflector
 from recalld.actors.retain import prepare
@@ -102,8 +104,10 @@ class Worker:
         encoder: Callable[[], Any],
         new_id: Callable[[], str],
         stage: ModelStage | None = None,
+        nli_folder: str = "",
     ) -> None:
         self._stage = stage
+        self.opinions = OpinionDesk(shards, self._embed_followers, lambda: self._model, new_id, stage, nli_folder)
         self._desk = ExtractionDesk(shards, stage)
         self.reflector = Reflector(shards, self._embed_query, new_id, stage)
         self._shards = shards
@@ -148,6 +152,10 @@ class Worker:
                 return await self._patch(message)
             case CurateJob():
                 return await self._curate(message)
+            case FormJob():
+                return await self.opinions.form(message)
+            case JudgeJob():
+                return await self.opinions.judge(message)
             case DryRunJob() | AskModel():
                 return await self._desk.handle(message)
             case ReflectJob() | FollowReflect() | DropReflect():
@@ -286,7 +294,8 @@ class Worker:
 
         def assemble(preparation: Preparation, start: int) -> CommitRetain | Exception:
             try:
-                return prepare.assemble(preparation, embedded, start, self._model)
+                commit = prepare.assemble(preparation, embedded, start, self._model)
+                return dataclasses.replace(commit, judged_later=self.opinions.asks_a_model)
             except Exception as error:
                 return error
 

@@ -157,6 +157,10 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     _int("recall_max_tokens", 2048),
     _flag("recall_include_chunks"),
     _int("recall_chunks_max_tokens", 1000),
+    # opinions
+    _float("opinion_confidence_step", 0.1, 0, 1),
+    _float("opinion_similarity_threshold", 0, 0, 1),
+    _float("opinion_retirement_floor", 0.1, 0, 1),
     # observations
     _flag("enable_observations"),
     _flag("enable_auto_consolidation"),

@@ -116,11 +116,13 @@ def encoder(resolver: Resolver, embedding: dict[str, Any], threads: int, nice: i
     return Encoder(lambda: make_embedder(embedding), threads=threads, nice=nice)
 
 
-def worker(resolver: Resolver, home: str, shards: int, models: dict[str, Any] | None = None) -> Worker:
+def worker(
+    resolver: Resolver, home: str, shards: int, models: dict[str, Any] | None = None, nli_folder: str = ""
+) -> Worker:
     place = Home(Path(home))
     routes = Shards(Assignment(place.info.partitions, shards), place.partition_of, resolver)
     stage = None if models is None else _model_stage(routes, models)
-    return Worker(routes, lambda: resolver.lookup(ENCODER), new_id, stage)
+    return Worker(routes, lambda: resolver.lookup(ENCODER), new_id, stage, nli_folder)
 
 
 def _model_stage(routes: Shards, values: dict[str, Any]) -> ModelStage:
@@ -194,7 +196,12 @@ def worker_spec(settings: Settings, home: Home) -> ActorSpec:
     return ActorSpec(
         WORKER,
         f"{HERE}:worker",
-        {"home": str(home.path), "shards": settings.shard_count, "models": model_values(settings)},
+        {
+            "home": str(home.path),
+            "shards": settings.shard_count,
+            "models": model_values(settings),
+            "nli_folder": settings.opinions_nli_model,
+        },
         max_concurrency=1024,
     )
 

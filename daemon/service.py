@@ -21,6 +21,7 @@ from recalld.actors.embedding import Embedder, pack_query
 from recalld.actors.filters import DocumentFilters, MemoryFilters
 from recalld.actors.pages import outcomes
 from recalld.actors.pages.composer import ExtractiveComposer
+from recalld.actors.opinions.messages import JUDGE_KIND
 from recalld.actors.query_cache import QueryEncoder
 from recalld.actors.recall.dates import detect_window
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
@@ -36,6 +37,7 @@ from recalld.daemon.service_banks import BankService
 from recalld.daemon.service_curation import CurationService
 from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
+from recalld.daemon.service_opinions import OpinionService
 from recalld.daemon.service_pages import PageService
 from recalld.daemon.service_reflect import ReflectService
 from recalld.daemon.turns import Turns
@@ -67,7 +69,9 @@ WORK_ATTEMPTS = 15
 """Times a job is given to a worker that is away: with the growing waits some 20 s, in which a process starts."""
 
 
-class MemoryService(BankService, CurationService, EntityService, ModelAnswers, PageService, ReflectService):
+class MemoryService(
+    BankService, CurationService, EntityService, ModelAnswers, OpinionService, PageService, ReflectService
+):
     """The service of one daemon. `worker` starts the Worker actor at its first use."""
 
     def __init__(
@@ -107,6 +111,7 @@ class MemoryService(BankService, CurationService, EntityService, ModelAnswers, P
             settings, self.shards, self._read, self._queries, composer, clock, new_id, self.retain_defaults
         )
         self._dispatcher.handlers[outcomes.KIND] = self.refreshing.run
+        self._dispatcher.handlers[JUDGE_KIND] = self.judge_opinions
         self._dispatcher.listeners.append(self.refreshing.ended)
         self.url: str | None = None
 

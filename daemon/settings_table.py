@@ -35,7 +35,7 @@ def _engine(
 
 SECTIONS = (
     "embedding", "extraction", "retain", "recall", "graph", "rank", "bank", "store", "operations", "ray", "admission",
-    "budget", "files", "ledger", "llm", "pages",
+    "budget", "files", "ledger", "llm", "pages", "opinions",
     "reflect", "disposition",
 )  # fmt: skip
 
@@ -396,6 +396,13 @@ class Settings(ReflectRows):
         "Floor between two automatic refreshes of a mental model; a bank, or its trigger, may have its own.",
         minimum=0,
         alias="MENTAL_MODEL_MIN_REFRESH_INTERVAL_SECONDS",
+    )
+
+    # Opinions
+    opinions_nli_model: str = _row(
+        "",
+        "Folder of an ONNX model for pairs of sentences (model.onnx, tokenizer.json, config.json) that judges evidence"
+        " for and against opinions where no language model does; unset leaves that to rules.",
     )
 
     # Budgets and the ledger of model calls

@@ -13,13 +13,13 @@ from typing import Any
 
 from recalld.storage import audit, beliefs, codec, keys
 from recalld.storage.audit import AuditRecord
-from recalld.storage.beliefs import BeliefEvent, BeliefRecord
-from recalld.storage.changes import BeliefMove, BeliefsMoved, Delta, End, UnitsEnded, UnitsRestored
+from recalld.storage.beliefs import BELOW_FLOOR, REFLECT, BeliefEvent, BeliefRecord
+from recalld.storage.changes import BeliefMove, BeliefsMoved, Delta, End, UnitsEnded, UnitsErased, UnitsRestored
 from recalld.storage.columns import COLUMN_ROWS, ColumnRow
 from recalld.storage.environment import WriteTxn
 from recalld.storage.records import RETIRED, UnitRecord
 
-BELOW_FLOOR, ABOVE_FLOOR = "confidence below the floor", "confidence not below the floor any more"
+ABOVE_FLOOR = "confidence not below the floor any more"
 BASE = 0.5
 """Where an opinion begins that states no confidence."""
 _SPACE = uuid.UUID("0b3a1df2-6a04-4b0e-8c58-54f3b0a1c7de")
@@ -37,6 +37,7 @@ class BeliefChanges:
     _put_unit: Callable[..., None]
     _end: Callable[[UnitsEnded], None]
     _restore: Callable[[UnitsRestored], None]
+    _erase: Callable[[UnitsErased], None]
     _touched: set[str]
     """Ids of units whose rows changed since beliefs were settled."""
     _told: int
@@ -71,7 +72,7 @@ class BeliefChanges:
         for move in change.moves:
             if move.opinion not in held:
                 continue
-            if move.unit and beliefs.judged(self.txn, self.bank, move.opinion, move.unit):
+            if move.unit and not self._is_news(move):
                 continue
             now[move.opinion] = self._judge(change, move, held, now[move.opinion])
         for opinion_id, record in held.items():
@@ -81,6 +82,14 @@ class BeliefChanges:
             # The newest event comes last, so what stood before needs no replay.
             self._set_confidences({opinion_id: (held[opinion_id], value) for opinion_id, value in now.items()})
 
+    def _is_news(self, move: BeliefMove) -> bool:
+        """The unit is there, and was not judged for the opinion before."""
+        uid = self.uid_of(move.unit)
+        unit = None if uid is None else self.unit(uid)
+        if unit is None or beliefs.withdrawn(unit) is not None:
+            return False
+        return not beliefs.judged(self.txn, self.bank, move.opinion, move.unit)
+
     def _judge(self, change: BeliefsMoved, move: BeliefMove, held: dict[str, BeliefRecord], before: float) -> float:
         number = held[move.opinion].next_event
         held[move.opinion] = dataclasses.replace(held[move.opinion], next_event=number + 1)
@@ -89,11 +98,12 @@ class BeliefChanges:
             number,
             move.judgement,
             change.at,
-            round(beliefs.STEPS.get(move.judgement, 0.0) * change.step, beliefs.DIGITS),
+            0.0 if move.founds else round(beliefs.STEPS.get(move.judgement, 0.0) * change.step, beliefs.DIGITS),
             move.value,
             move.unit,
             move.reason,
             change.by,
+            founds=move.founds,
         )
         self.txn.put(keys.belief_event(self.bank, move.opinion, number), codec.encode(event))
         if move.unit:
@@ -138,12 +148,28 @@ class BeliefChanges:
             if unit is None:
                 self.txn.delete(key)
                 self.txn.delete(keys.believed_by(self.bank, unit_id, opinion))
+                if event.founds and self._unfounded(opinion):
+                    continue
             elif event.withdrawn_at != until:
                 self.txn.put(key, codec.encode(dataclasses.replace(event, withdrawn_at=until)))
             else:
                 continue
             moved.add(opinion)
         return moved
+
+    def _unfounded(self, opinion: str) -> bool:
+        """Erase an opinion that a reflect formed on memories of which none is left."""
+        held = beliefs.belief(self.txn, self.bank, opinion)
+        if held is None or held.made_by != REFLECT:
+            return False
+        if any(event.unit for event in beliefs.events(self.txn, self.bank, opinion)):
+            return False
+        uid = self.uid_of(opinion)
+        if uid is None:
+            return False
+        self._tell("opinion_erased", {"opinion_id": opinion, "reason": "what it was formed on is erased"})
+        self._erase(UnitsErased((uid,), self._at))
+        return True
 
     def _forget_opinion(self, opinion: str) -> None:
         for event in beliefs.events(self.txn, self.bank, opinion):
@@ -180,7 +206,7 @@ class BeliefChanges:
             if record.retired_at is None and confidence < held.floor:
                 ends.append(uid)
                 self._tell("opinion_retired", {"opinion_id": opinion_id, "reason": BELOW_FLOOR})
-            elif record.state == RETIRED and confidence >= held.floor:
+            elif record.state == RETIRED and record.reason == BELOW_FLOOR and confidence >= held.floor:
                 back.append(uid)
                 self._tell("opinion_restored", {"opinion_id": opinion_id, "reason": ABOVE_FLOOR})
         if rows:

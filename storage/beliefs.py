@@ -14,6 +14,9 @@ from recalld.storage.environment import ReadTxn
 from recalld.storage.records import UnitRecord
 
 REINFORCE, WEAKEN, CONTRADICT, NEUTRAL, SET = "reinforce", "weaken", "contradict", "neutral", "set"
+RETAIN, REFLECT, HAND = "retain", "reflect", "hand"
+BELOW_FLOOR = "confidence below the floor"
+"""Why an opinion was retired that nobody retired by hand."""
 JUDGEMENTS = (REINFORCE, WEAKEN, CONTRADICT, NEUTRAL)
 STEPS = {REINFORCE: 1.0, WEAKEN: -1.0, CONTRADICT: -2.0, NEUTRAL: 0.0}
 """By how many times the bank's step a judgement moves the confidence."""
@@ -53,6 +56,8 @@ class BeliefEvent:
     reason: str = ""
     by: str = "rules"
     withdrawn_at: int | None = None
+    founds: bool = False
+    """The opinion was formed on it: it moves nothing, and an opinion that `reflect` formed goes with the last one."""
 
     def counts(self, at: int | None) -> bool:
         """Whether it counted at an instant; None: now."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from recalld.storage import codec, edges, keys, postings
+from recalld.storage import beliefs, codec, edges, keys, postings
 from recalld.storage.apply import read_counters
 from recalld.storage.apply_places import tagset_key
 from recalld.storage.bodies import Bodies, Body
@@ -257,6 +257,10 @@ class Snapshot:
                 self._bodies.keep(body, len(value))
             found.append(body)
         return found
+
+    def confidence_at(self, opinion: UnitRecord, at: int) -> float | None:
+        """How surely an opinion was held at an instant (µs)."""
+        return beliefs.confidence_at(self.txn, self.bank, opinion, at)
 
     def entity(self, number: int) -> EntityRecord | None:
         value = self.txn.get(keys.number(self.bank, keys.ENTITY, number))

@@ -35,7 +35,7 @@ def check_beliefs(txn: ReadTxn, bank: int, found: Findings) -> None:
         found.expect(record.network == OPINION, "beliefs", held.opinion, "its unit is no opinion")
         low = record.retired_at is None and confidence < held.floor
         found.expect(not low, "beliefs", held.opinion, "it is below the floor and not retired")
-        high = record.state == RETIRED and confidence >= held.floor
+        high = record.state == RETIRED and record.reason == beliefs.BELOW_FLOOR and confidence >= held.floor
         found.expect(not high, "beliefs", held.opinion, "it is retired and not below the floor")
     count = 0
     for _, value in txn.scan(keys.table(bank, keys.BELIEF_EVENT)):

@@ -161,7 +161,7 @@ def read_answer(parsed: Any, count: int) -> list[Judgement]:
 
 
 class PairScores(Protocol):
-    """A classifier of sentence pairs: for each (premise, hypothesis) its share of entailment, contradiction, neutral."""
+    """A classifier of sentence pairs: the shares of entailment, contradiction, neutral of (premise, hypothesis)."""
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, float, float]]: ...
 

@@ -19,6 +19,10 @@ class Dimension(NamedTuple):
     went_badly: str = ""
 
 
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 GENERAL: Final = "general"
 
 DIMENSIONS: Final = (
@@ -46,7 +50,8 @@ DIMENSIONS: Final = (
         " flawlessly smoothly survived passed never_failed kept_running kept_working held_up recovered works_fine"
         " worked_fine still_works still_running no_outages no_errors no_crashes error-free works worked"
         " delivered stayed_up sin_problemas ohne_probleme reibungslos 没有故障 顺利 正常运行 問題なく",
-        "hiccup hiccups glitch glitches crash crashed crashes crashing fail failed fails failing failure failures outage outages downtime went_down"
+        "hiccup hiccups glitch glitches crash crashed crashes crashing fail failed fails"
+        " failing failure failures outage outages downtime went_down"
         " goes_down down broke breaks break hung hangs froze freezes frozen error errors bug bugs corrupted corrupt"
         " lost_data data_loss malfunctioned malfunction died dies stopped_working timed_out timeout timeouts"
         " unresponsive unavailable unreachable rolled_back incident incidents falló fallos caída cayó abgestürzt"
@@ -73,7 +78,8 @@ DIMENSIONS: Final = (
     ),
     Dimension(
         "tasty",
-        "delicious tasty yummy flavourful flavorful fresh scrumptious rico delicioso lecker köstlich 好吃 美味 美味しい",
+        "delicious tasty yummy flavourful flavorful fresh scrumptious rico delicioso"
+        " lecker köstlich 好吃 美味 美味しい",
         "bland tasteless disgusting overcooked undercooked stale soggy salty inedible burnt greasy asqueroso"
         " eklig 难吃 不好吃 まずい",
         "ate_everything seconds_please licked second_helping cleaned_the_plate",
@@ -111,7 +117,8 @@ DIMENSIONS: Final = (
         " freundlich nett 友好 善良 亲切 親切",
         "rude mean unfriendly impolite unhelpful cruel arrogant selfish hostile harsh impatient cold grosero"
         " unfreundlich gemein 粗鲁 刻薄",
-        "helped solved answered resolved thanked apologised apologized comforted volunteered donated smiled shared invited",
+        "helped solved answered resolved thanked apologised apologized comforted"
+        " volunteered donated smiled shared invited",
         "shouted yelled insulted ignored mocked bullied snapped screamed slammed threatened laughed_at",
     ),
     Dimension(
@@ -130,7 +137,8 @@ DIMENSIONS: Final = (
         " inaccurate imprecise dumb incompetente inkompetent dumm 愚蠢 无能 粗心",
         "won wins solved solves fixed promoted aced mastered record award awarded accurate_result nailed finished_first"
         " scored beat 获奖 赢得",
-        "lost loses mistake mistakes botched messed_up blunder blunders accident accidents forgot flunked miscalculated fired missed"
+        "lost loses mistake mistakes botched messed_up blunder blunders accident"
+        " accidents forgot flunked miscalculated fired missed"
         " misjudged 输了 犯错",
     ),
     Dimension(
@@ -218,229 +226,24 @@ ANTONYMS: Final = (
     "alive / dead",
 )
 
-MILD: Final = frozenset(
-    [
-        "slightly",
-        "somewhat",
-        "minor",
-        "small",
-        "little",
-        "brief",
-        "briefly",
-        "occasionally",
-        "sometimes",
-        "once",
-        "hiccup",
-        "hiccups",
-        "almost",
-        "nearly",
-        "partly",
-        "partially",
-        "rare",
-        "one",
-        "single",
-        "few",
-        "bit",
-        "temporarily",
-        "short",
-    ]
+MILD: Final = words(
+    "slightly somewhat minor small little brief briefly occasionally sometimes once hiccup hiccups almost"
+    " nearly partly partially rare one single few bit temporarily short"
 )
 """Words beside an outcome that make it a weak one."""
 
-HEDGES: Final = frozenset(
-    [
-        "maybe",
-        "perhaps",
-        "possibly",
-        "might",
-        "may",
-        "could",
-        "seems",
-        "seemed",
-        "apparently",
-        "reportedly",
-        "allegedly",
-        "rumoured",
-        "rumored",
-        "probably",
-    ]
+HEDGES: Final = words(
+    "maybe perhaps possibly might may could seems seemed apparently reportedly allegedly rumoured rumored probably"
 )
 
-STOP: Final = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "but",
-        "if",
-        "then",
-        "than",
-        "that",
-        "this",
-        "these",
-        "those",
-        "it",
-        "its",
-        "it's",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "am",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-        "having",
-        "will",
-        "would",
-        "shall",
-        "should",
-        "can",
-        "could",
-        "may",
-        "might",
-        "must",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "about",
-        "as",
-        "into",
-        "over",
-        "under",
-        "again",
-        "after",
-        "before",
-        "during",
-        "without",
-        "through",
-        "between",
-        "out",
-        "off",
-        "up",
-        "down",
-        "so",
-        "very",
-        "really",
-        "quite",
-        "just",
-        "too",
-        "also",
-        "only",
-        "own",
-        "same",
-        "such",
-        "no",
-        "not",
-        "nor",
-        "never",
-        "none",
-        "i",
-        "me",
-        "my",
-        "we",
-        "us",
-        "our",
-        "you",
-        "your",
-        "he",
-        "him",
-        "his",
-        "she",
-        "her",
-        "they",
-        "them",
-        "their",
-        "who",
-        "whom",
-        "whose",
-        "which",
-        "what",
-        "when",
-        "where",
-        "why",
-        "how",
-        "all",
-        "any",
-        "each",
-        "few",
-        "more",
-        "most",
-        "other",
-        "some",
-        "there",
-        "here",
-        "yes",
-        "think",
-        "believe",
-        "feel",
-        "opinion",
-        "view",
-        "say",
-        "said",
-        "says",
-        "told",
-        "tells",
-        "imo",
-        "imho",
-        "guess",
-        "reckon",
-        "suppose",
-        "find",
-        "seems",
-        "seem",
-        "still",
-        "now",
-        "today",
-        "yesterday",
-        "week",
-        "month",
-        "year",
-        "day",
-        "time",
-        "times",
-        "got",
-        "get",
-        "gets",
-        "make",
-        "makes",
-        "made",
-        "one",
-        "two",
-        "three",
-        "ever",
-        "always",
-        "often",
-        "much",
-        "many",
-        "lot",
-        "lots",
-        "thing",
-        "things",
-        "way",
-        "people",
-        "everyone",
-        "everybody",
-        "anyone",
-        "because",
-        "since",
-        "while",
-        "although",
-        "though",
-        "however",
-    ]
+STOP: Final = words(
+    "a an the and or but if then than that this these those it its it's is are was were be been being am"
+    " do does did has have had having will would shall should can could may might must of in on at to for"
+    " from by with about as into over under again after before during without through between out off up"
+    " down so very really quite just too also only own same such no not nor never none i me my we us our"
+    " you your he him his she her they them their who whom whose which what when where why how all any"
+    " each few more most other some there here yes think believe feel opinion view say said says told"
+    " tells imo imho guess reckon suppose find seems seem still now today yesterday week month year day"
+    " time times got get gets make makes made one two three ever always often much many lot lots thing"
+    " things way people everyone everybody anyone because since while although though however"
 )

@@ -31,7 +31,7 @@ class PairModel:
         self._order: tuple[int, int, int] = (0, 0, 0)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, float, float]]:
-        """(entailment, contradiction, neutral) of each (premise, hypothesis). Raises `Unprocessable` for a bad folder."""
+        """(entailment, contradiction, neutral) of each (premise, hypothesis). Raises `Unprocessable`: a bad folder."""
         self._open()
         found = []
         for premise, hypothesis in pairs:

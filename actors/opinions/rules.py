@@ -1,9 +1,9 @@
 """What a piece of evidence says about an opinion, by rules alone: pure, and well under a millisecond a pair.
 
-An opinion is read as a judgement (`Vespa is reliable`: the dimension `reliable`, for) or as a plain proposition. Evidence
-about the same thing is read for words of judgement and for outcomes (`crashed`, `on time`), each with its negation; a
-proposition is compared word by word, for repetition, denial and antonyms. What is about something else is neutral, and
-so is what no rule reads.
+An opinion is read as a judgement (`Vespa is reliable`: the dimension `reliable`, for) or as a plain proposition.
+Evidence about the same thing is read for words of judgement and for outcomes (`crashed`, `on time`), each with its
+negation; a proposition is compared word by word, for repetition, denial and antonyms. What is about something else is
+neutral, and so is what no rule reads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from recalld.actors.opinions.lexicon import ANTONYMS, DIMENSIONS, GENERAL, HEDGES, MILD, STOP
+from recalld.actors.opinions.lexicon import ANTONYMS, DIMENSIONS, GENERAL, HEDGES, MILD, STOP, words
 from recalld.actors.retain.polarity import denies
 from recalld.actors.retain.stance import is_question
 from recalld.storage.beliefs import CONTRADICT, NEUTRAL, REINFORCE, WEAKEN
@@ -53,105 +53,56 @@ class _Sign(NamedTuple):
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CLAUSE = re.compile(
-    r"(?<=[.!?;。！？；])\s*|,?\s+(?:but|while|whereas|although|though|however|yet|except)\s+|[，,]\s*(?:但是?|不过|而|でも|しかし)",
+    r"(?<=[.!?;。！？；])\s*|,?\s+(?:but|while|whereas|although|though|however|yet|except)\s+"
+    r"|[，,]\s*(?:但是?|不过|而|でも|しかし)",
     re.IGNORECASE,
 )
 _OPENING = re.compile(
     r"^\W*(?:(?:well|so|and|honestly|frankly|personally|actually|still|yes|no)[, ]+)*"
-    r"(?:(?:i (?:(?:really|still|strongly|firmly|now|do|just|also) )*(?:think|believe|reckon|feel|find|guess|suppose|suspect"
-    r"|would say|am (?:pretty |quite |very )?(?:sure|certain|convinced))|i['’](?:d say|m (?:pretty |quite )?(?:sure|certain"
-    r"|convinced))|in (?:my|our) (?:humble |honest )?(?:opinion|view)|imo|imho|to my mind|if you ask me|it seems(?: to me)?"
+    r"(?:(?:i (?:(?:really|still|strongly|firmly|now|do|just|also) )*(?:think|believe|reckon|feel"
+    r"|find|guess|suppose|suspect"
+    r"|would say|am (?:pretty |quite |very )?(?:sure|certain|convinced))|i['’](?:d say|m (?:pretty "
+    r"|quite )?(?:sure|certain"
+    r"|convinced))|in (?:my|our) (?:humble |honest )?(?:opinion|view)|imo|imho|to my mind"
+    r"|if you ask me|it seems(?: to me)?"
     r"|as i see it|my (?:opinion|view|impression) is)(?: that)?\b[,:]?\s*)",
     re.IGNORECASE,
 )
 _DOUBTS = re.compile(
     r"^\W*i (?:(?:really|still|just) )*(?:don['’]t|do not|no longer|never|can['’]t|cannot) (?:(?:really|even) )*"
-    r"(?:think|believe|find|feel|consider)(?: that)?\b\s*|^\W*i doubt(?: that)?\s+|^\W*it is (?:not true|false) that\s+",
+    r"(?:think|believe|find|feel|consider)(?: that)?\b\s*|^\W*i doubt(?: that)?\s+"
+    r"|^\W*it is (?:not true|false) that\s+",
     re.IGNORECASE,
 )
 _PREFIX = re.compile(r"^[^\W\d_][\w .'’-]{0,40}:\s+")
-_NOT = frozenset(
-    [
-        "not",
-        "no",
-        "never",
-        "without",
-        "hardly",
-        "barely",
-        "rarely",
-        "seldom",
-        "neither",
-        "nor",
-        "nothing",
-        "nobody",
-        "none",
-        "cannot",
-        "isn't",
-        "aren't",
-        "wasn't",
-        "weren't",
-        "don't",
-        "doesn't",
-        "didn't",
-        "won't",
-        "can't",
-        "couldn't",
-        "hasn't",
-        "haven't",
-        "hadn't",
-        "wouldn't",
-        "shouldn't",
-        "ain't",
-        "zero",
-        "free",
-        "lacks",
-        "lacked",
-        "nicht",
-        "kein",
-        "keine",
-        "nie",
-        "sin",
-        "nunca",
-    ]
+_NOT = words(
+    "not no never without hardly barely rarely seldom neither nor nothing nobody none cannot isn't aren't"
+    " wasn't weren't don't doesn't didn't won't can't couldn't hasn't haven't hadn't wouldn't shouldn't"
+    " ain't zero free lacks lacked nicht kein keine nie sin nunca"
 )
-_ONLY = frozenset(["only", "just", "merely"])
+_ONLY = words("only just merely")
 _NOT_CJK = re.compile(r"(?:没有|從未|从未|不|没|未|ない|なく|ません)$")
 _NOT_CJK_AFTER = re.compile(r"^(?:く|では|じゃ)?(?:ない|ありません|なかった|ません)")
 _LONGER = frozenset({"longer", "more", "anymore"})
-_AVOIDED = frozenset(
-    [
-        "avoid",
-        "avoided",
-        "avoids",
-        "prevent",
-        "prevented",
-        "prevents",
-        "survive",
-        "survived",
-        "survives",
-        "stopped",
-        "reduced",
-        "fewer",
-        "fixed",
-        "resolved",
-        "fix",
-        "solves",
-        "solved",
-        "recovered",
-    ]
+_AVOIDED = words(
+    "avoid avoided avoids prevent prevented prevents survive survived survives stopped reduced fewer"
+    " fixed resolved fix solves solved recovered"
 )
 """Words behind which a bad outcome is a good one."""
 _PRONOUN = re.compile(
-    r"^\W*(?:(?:and|so|then|also|because|since|after that)\s+)*(?:it|they|he|she|this|that|these|those|its|their|his|her"
+    r"^\W*(?:(?:and|so|then|also|because|since|after that)\s+)*(?:it|they|he|she|this|that|these"
+    r"|those|its|their|his|her"
     r"|both|everything|nothing|nobody|everyone|the (?:service|system|team|place|product|thing|whole|latter))\b",
     re.IGNORECASE,
 )
 _COMPARE = re.compile(
-    r"(?P<a>[\w.+#-]+)(?:['’]s)? (?:is|are|was|were|runs|looks|tastes|feels|seems|got|became|has been|ran|works|performs)"
+    r"(?P<a>[\w.+#-]+)(?:['’]s)? (?:is|are|was|were|runs|looks|tastes|feels|seems|got|became"
+    r"|has been|ran|works|performs)"
     r" (?:(?P<n>not|no)\s+)?(?:(?:much|far|way|clearly|a lot|a bit|even|still|\d+% |twice as) ?)*"
     r"(?P<adj>\w+er|better|worse|more \w+|less \w+) than (?:the )?(?P<b>[\w.+#-]+)"
     r"|(?P<w>[\w.+#-]+) (?:(?:easily|clearly|again|narrowly|consistently) )?"
-    r"(?P<v>beats?|beat|outperform(?:s|ed)?|defeat(?:s|ed)?|surpass(?:es|ed)?|outsold|outpaced) (?:the )?(?P<l>[\w.+#-]+)",
+    r"(?P<v>beats?|beat|outperform(?:s|ed)?|defeat(?:s|ed)?|surpass(?:es|ed)?|outsold"
+    r"|outpaced) (?:the )?(?P<l>[\w.+#-]+)",
     re.IGNORECASE,
 )
 
@@ -228,7 +179,9 @@ def read(text: str) -> Reading:
     denied = denies(said) != doubted
     if doubted:
         signs = tuple(one._replace(sign=-one.sign) for one in signs)
-    return Reading(said, signs, topics, content, denied, any(w in HEDGES for w in words))
+    # `May` inside a sentence is a month.
+    hedged = any(w in HEDGES and not (w == "may" and " May" in said) for w in words)
+    return Reading(said, signs, topics, content, denied, hedged)
 
 
 def _grams(text: str) -> frozenset[str]:
@@ -351,7 +304,8 @@ def _about(held: Reading, told: Reading, names: frozenset[str]) -> Reading | Non
 
 
 _VERB = re.compile(
-    r"\b(?:is|are|was|were|be|been|has|have|had|will|would|can|could|should|must|does|do|did|isn['’]t|aren['’]t|won['’]t"
+    r"\b(?:is|are|was|were|be|been|has|have|had|will|would|can|could|should|must|does|do|did"
+    r"|isn['’]t|aren['’]t|won['’]t"
     r"|looks?|seems?|tastes?|feels?|sounds?|makes?|makes|deserves?|needs?|es|son|ist|sind)\b",
     re.IGNORECASE,
 )

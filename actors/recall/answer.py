@@ -27,8 +27,9 @@ Names = dict[int, tuple[str, str]]
 """Entity number -> (id, name)."""
 
 
-def results(query: RecallQuery, stages: Stages, names: Names, sources: dict[int, list[str]]) -> bytes:
-    """The packed units as a JSON list of `RecallResult`, best first; an opinion has its `confidence` besides.
+def results(snap: Snapshot, query: RecallQuery, stages: Stages, names: Names, sources: dict[int, list[str]]) -> bytes:
+    """The packed units as a JSON list of `RecallResult`, best first; an opinion has its `confidence` besides, under
+    `as_of` the one it was held with then.
 
     `sources` are the ids of the facts shown for an observation's uid.
     """
@@ -44,6 +45,9 @@ def results(query: RecallQuery, stages: Stages, names: Names, sources: dict[int,
         if shown is None:
             # What a recall cannot change: the rest goes behind it, in place of the closing brace.
             shown = body.shown = _json(as_result(record))[:-1]
+        if query.as_of is not None and record.network == OPINION:
+            then = snap.confidence_at(record, query.as_of)
+            shown = _json({**as_result(record), "confidence": then})[:-1]
         named = "null"
         if query.include_entities:
             named = f"[{','.join([labels[number] for number in record.entities if number in labels])}]"

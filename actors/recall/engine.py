@@ -49,7 +49,7 @@ def recall(
     stages.selection = _select(snap, query, stages, watch)
     sources = wire.source_facts(snap, query, stages, settings)
     names = wire.entity_names(snap, query, stages.selection.bodies)
-    results = wire.results(query, stages, names, sources.shown)
+    results = wire.results(snap, query, stages, names, sources.shown)
     entities = wire.entities(query, names)
     chunks = wire.chunks(snap, query, stages, settings)
     watch.lap("answer")

@@ -149,6 +149,9 @@ class Snapshot(Protocol):
     def bodies(self, uids: Sequence[int]) -> list[Body]:
         """`units`, kept decoded with what readers derive from them."""
 
+    def confidence_at(self, opinion: UnitRecord, at: int) -> float | None:
+        """How surely an opinion was held at an instant."""
+
     def entity_label(self, number: int) -> tuple[str, str] | None:
         """(id, name) of an entity, which never change; None when there is none."""
 

@@ -7,6 +7,7 @@ predecessor changed since the plan; nothing is applied then, and the caller plan
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from recalld.actors.messages import CommitRetain
@@ -34,8 +35,17 @@ from recalld.storage.records import (
 )
 
 
-def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> dict[str, Any]:
-    """Apply a retain; `similar` gives each new unit's links to stored uids and to units of the same request."""
+Believe = Callable[[Applier, Mapping[str, str], CommitRetain], str | None]
+"""Moves opinions by what a write brought; the id of an operation it stored for a model, if it did."""
+
+
+def commit_retain(
+    applier: Applier, write: CommitRetain, similar: Similar, believe: Believe | None = None
+) -> dict[str, Any]:
+    """Apply a retain; `similar` gives each new unit's links to stored uids and to units of the same request.
+
+    `believe` is given what each prepared unit became, where the write touches opinions.
+    """
     operation = _operation(applier, write)
     if (write.bank and write.bank != applier.bank) or (write.operation_id is not None and operation is None):
         raise Conflict("The bank was deleted while this retain was under way; nothing was stored.")
@@ -47,7 +57,7 @@ def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> di
         applier.apply(OperationStored(_ended(operation, write.now, CANCELLED)))
         settle_parent(applier, operation.parent, write.now)
         return {"items": [], "units": 0, "cancelled": True}
-    _bind_model(applier, write.model)
+    bind_model(applier, write.model)
     targets = [target_of(applier, document) for document in write.documents]
     writer = DocumentWriter(applier, write, similar, targets)
     for target in targets:
@@ -65,6 +75,7 @@ def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> di
         if moved:
             applier.apply(UnitsRelinked(moved, write.now))
     _check_followers(applier, write, writer.changed, new)
+    judging = None if believe is None else believe(applier, outcome.units, write)
     if write.documents:
         applier.touch(write.now, any(target.stored is None for target in targets))
     receipt = outcome.receipt(write.receipt)
@@ -74,6 +85,8 @@ def commit_retain(applier: Applier, write: CommitRetain, similar: Similar) -> di
     answer = {"items": receipt, "units": writer.added, "documents": [d.document_id for d in write.documents]}
     if write.usage:
         answer["usage"] = dict(write.usage)
+    if judging is not None:
+        answer["judging"] = judging
     if operation is not None:
         done = _ended(operation, write.now, COMPLETED)
         if write.usage:
@@ -102,7 +115,7 @@ def _uid(reference: Any, uids: dict[str, int]) -> int | None:
     return uids[reference] if isinstance(reference, str) else reference
 
 
-def _bind_model(applier: Applier, model: dict[str, Any]) -> None:
+def bind_model(applier: Applier, model: dict[str, Any]) -> None:
     key = keys.table(applier.bank, keys.BANK)
     record = codec.decode(BankRecord, applier.txn.get(key) or b"")
     if not record.model and model:

@@ -15,6 +15,7 @@ from recalld.daemon.routes import (
     mental_models,
     models,
     operations,
+    opinions,
     reflect,
     system,
 )
@@ -28,6 +29,7 @@ ROUTES: tuple[Route, ...] = (
     *directives.ROUTES,
     *mental_models.ROUTES,
     *knowledge_base.ROUTES,
+    *opinions.ROUTES,
     *curation.ROUTES,
     *memories.ROUTES,
     *reflect.ROUTES,

@@ -145,6 +145,9 @@ class MemorySnapshot:
     def bodies(self, uids: Sequence[int]) -> list[Body]:
         return [Body(record) for record in self.units(uids)]
 
+    def confidence_at(self, opinion: UnitRecord, at: int) -> float | None:
+        return opinion.confidence
+
     def entity_label(self, number: int) -> tuple[str, str] | None:
         entity = self.entity(number)
         return None if entity is None else (entity.id, entity.name)

@@ -1,0 +1,169 @@
+"""Which opinions new units touch, and what the rules say of each: read from a snapshot, before the write.
+
+A unit touches an opinion when both are about an entity (the holder of the opinion apart, who is in all they say), or
+when their vectors are closer than the bank's threshold; the closest are looked at, at most `LOOKED_AT` a unit. What
+another holder thinks is no evidence, nor is a question, nor what readers of the opinion may not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recalld.actors.opinions.holders import same_holder
+from recalld.actors.opinions.judge import Pair, by_rules
+from recalld.actors.retain.similar import link_floor
+from recalld.actors.trust.instructions import NORMAL, TRUSTED
+from recalld.storage import keys
+from recalld.storage.beliefs import NEUTRAL
+from recalld.storage.names import folded
+from recalld.storage.quantise import unit_rows
+from recalld.storage.records import OBSERVATION, OPINION, PreparedUnit, UnitRecord
+from recalld.storage.snapshot import Snapshot
+
+LOOKED_AT = 12
+"""Opinions that are judged for one unit, the closest first."""
+NEUTRALS = 3
+"""Neutral judgements by rules that are kept for one unit, those of the closest opinions."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefSettings:
+    """Of a bank: what a confirmation moves, the least similarity of evidence (0: the model's own), and the floor."""
+
+    step: float = 0.1
+    similarity: float = 0.0
+    floor: float = 0.1
+
+    @classmethod
+    def of_bank(cls, config: Mapping[str, Any]) -> BeliefSettings:
+        """From the settings in force; a setting that is missing takes its default."""
+        names = {"step": "confidence_step", "similarity": "similarity_threshold", "floor": "retirement_floor"}
+        given = {field: config.get(f"opinion_{name}") for field, name in names.items()}
+        return cls(**{field: float(value) for field, value in given.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A unit of a write (by its prepared id) and an opinion it touches: stored, or of the same write."""
+
+    opinion: str
+    unit: str
+    verdict: str = NEUTRAL
+    reason: str = ""
+    same: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Believing:
+    """What a write brings to the opinions of its bank. `judged`: by rules, so it is carried out in the write."""
+
+    settings: BeliefSettings
+    weighed: tuple[Weighed, ...]
+    judged: bool = True
+
+
+def weigh(
+    snap: Snapshot | None,
+    units: Sequence[PreparedUnit],
+    dim: int,
+    config: Mapping[str, Any],
+    *,
+    judge: bool = True,
+) -> Believing | None:
+    """The opinions that `units` touch; None where there is none. Without `judge` a model will say what that means."""
+    opinions = _opinions(snap)
+    own = [at for at, unit in enumerate(units[:-1]) if unit.network == OPINION]
+    if not len(opinions) and not own:
+        return None
+    settings = BeliefSettings.of_bank({**config, **({} if snap is None else snap.record.overrides)})
+    least = link_floor({} if snap is None else snap.record.model, settings.similarity)
+    rows = unit_rows(np.stack([np.frombuffer(unit.vectors, np.int8, dim) for unit in units]))
+    found: list[Weighed] = []
+    for at, unit in enumerate(units):
+        if unit.question or unit.network == OBSERVATION:
+            continue
+        touched: list[PreparedUnit | UnitRecord] = []
+        if snap is not None and len(opinions):
+            touched += _stored(snap, opinions, unit, rows[at], least)
+        for other in own:
+            if other < at and (_shared_names(units[other], unit) or float(rows[other] @ rows[at]) >= least):
+                touched.append(units[other])
+        said = [one for held in touched if (one := _weighed(snap, held, unit, judge)) is not None]
+        near = [one for one in said if one.verdict == NEUTRAL][:NEUTRALS] if judge else said
+        found += [one for one in said if one.verdict != NEUTRAL or one in near]
+    return Believing(settings, tuple(found), judge) if found else None
+
+
+def _opinions(snap: Snapshot | None) -> NDArray[np.int64]:
+    if snap is None or not snap.n:
+        return np.empty(0, np.int64)
+    return np.flatnonzero(snap.columns.live & (snap.columns.network == OPINION))
+
+
+def _stored(
+    snap: Snapshot, opinions: NDArray[np.int64], unit: PreparedUnit, row: NDArray[np.float32], least: float
+) -> list[UnitRecord]:
+    scores = snap.cosine(opinions, row)
+    near = scores >= least
+    for number in entity_numbers(snap, (one.name for one in unit.entities)):
+        near |= np.isin(opinions, snap.entity_uids(number, snap.n))
+    chosen = np.flatnonzero(near)
+    if not len(chosen):
+        return []
+    chosen = chosen[np.argsort(-scores[chosen], kind="stable")][: 2 * LOOKED_AT]
+    close = {int(opinions[at]) for at in chosen if scores[at] >= least}
+    bodies = (body.record for body in snap.bodies([int(opinions[at]) for at in chosen]))
+    # One entity in common is enough, but not the holder: they are in everything they say.
+    return [one for one in bodies if one.uid in close or shared_entities(snap, one, unit)][:LOOKED_AT]
+
+
+def entity_numbers(snap: Snapshot, names: Iterable[str]) -> set[int]:
+    """The entities that bear these very names."""
+    found: set[int] = set()
+    for name in names:
+        value = snap.txn.get(keys.named(snap.bank, keys.ENTITY_NAME, folded(name)))
+        if value is not None:
+            found |= {snap.roots.get(number, number) for number in np.frombuffer(bytes(value), "<u4").tolist()}
+    return found
+
+
+def shared_entities(snap: Snapshot, opinion: UnitRecord, unit: PreparedUnit) -> tuple[str, ...]:
+    """Names of what a stored opinion and a unit are both about."""
+    numbers = entity_numbers(snap, (one.name for one in unit.entities)) & set(opinion.entities)
+    labels = (snap.entity_label(number) for number in numbers)
+    return tuple(name for label in labels if label for name in (label[1],) if folded(name) != folded(opinion.speaker))
+
+
+def _shared_names(opinion: PreparedUnit, unit: PreparedUnit) -> tuple[str, ...]:
+    names = {folded(one.name) for one in unit.entities} - {folded(opinion.speaker)}
+    return tuple(one.name for one in opinion.entities if folded(one.name) in names)
+
+
+def counts_for(opinion: PreparedUnit | UnitRecord, unit: PreparedUnit | UnitRecord) -> bool:
+    """Whether a unit may be evidence for an opinion, whatever it says."""
+    if unit.network == OPINION and not same_holder(opinion.speaker, unit.speaker):
+        return False
+    if unit.tags and tuple(sorted(set(unit.tags))) != tuple(sorted(set(opinion.tags))):
+        return False
+    return unit.trust in (NORMAL, TRUSTED) or unit.trust == opinion.trust
+
+
+def _weighed(
+    snap: Snapshot | None, opinion: PreparedUnit | UnitRecord, unit: PreparedUnit, judge: bool
+) -> Weighed | None:
+    if not counts_for(opinion, unit):
+        return None
+    if not judge:
+        return Weighed(opinion.id, unit.id)
+    if isinstance(opinion, UnitRecord):
+        shared = () if snap is None else shared_entities(snap, opinion, unit)
+    else:
+        shared = _shared_names(opinion, unit)
+    said = by_rules(Pair(opinion.text, unit.text, shared=shared))
+    same = said.same and unit.network == OPINION
+    return Weighed(opinion.id, unit.id, said.verdict, said.reason, same)
