@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 DEEPEST = 48
@@ -44,13 +44,17 @@ _ANSWER_FOLLOWS = re.compile(r"[ \t]*(\r?\n|$|[{\[`\"])|\S")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A JSON value in a text: where it starts and ends, whether it was all there, and what had to be mended."""
+    """A JSON value in a text: where it starts and ends, whether it was all there, and what had to be mended.
+
+    `inside` says that it stands in brackets that cannot be read: it is a part of something, not what was meant whole.
+    """
 
     value: Any
     start: int
     end: int
     complete: bool = True
     repairs: tuple[str, ...] = ()
+    inside: bool = False
 
 
 class _Broken(Exception):
@@ -149,17 +153,18 @@ def _quoted(text: str) -> str | None:
 
 
 def _scan(text: str) -> Iterator[Found]:
-    position, steps = 0, _Steps(text)
+    position, steps, unread = 0, _Steps(text), 0
     for _ in range(_MOST_STARTS):
         opener = _OPENERS.search(text, position)
         if opener is None:
             return
         start = opener.start()
+        unread = max(0, unread - sum(text.count(closer, position, start) for closer in "}]"))
         found = _strict(text, start) or _tolerant(text, start, steps)
         if found is None:
-            position = start + 1
+            position, unread = start + 1, unread + 1
             continue
-        yield found
+        yield replace(found, inside=unread > 0)
         position = found.end
 
 

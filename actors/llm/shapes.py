@@ -15,6 +15,7 @@ from typing import Any
 from recalld.actors.llm.base import Rejected, Schema
 from recalld.actors.llm.parsing import DEEPEST, Found, candidates, without_reasoning
 
+_UNREAD = Rejected("", "stands beside what cannot be read")
 _TRUE, _FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 _NUMBER = re.compile(r"[+-]?(\d{1,18}(\.\d+)?|\.\d+)([eE][+-]?\d{1,3})?")
 
@@ -37,9 +38,12 @@ def read_answer(text: str, schema: Schema) -> Read:
     """The value in a model's answer. Raises `Misfit` when nothing in it is one.
 
     Of several values the last that fits as it stands counts, empty ones last of all; else what fits best after being
-    wrapped or unwrapped. Lines of items with nothing around them are taken together.
+    wrapped or unwrapped. Lines of items with nothing around them are taken together. What stands in brackets that
+    cannot be read is a part of an answer: its items count, with a note that others are missing; bare words and emptiness
+    do not.
     """
-    found = candidates(without_reasoning(text))
+    text = without_reasoning(text)
+    found = candidates(text)
     if not found:
         raise Misfit("there is no JSON in the answer" if text.strip() else "the answer is empty")
     best: tuple[tuple[int, int, int], Read] | None = None
@@ -48,9 +52,12 @@ def read_answer(text: str, schema: Schema) -> Read:
         for straight, value in _views(one.value, schema):
             rejected: list[Rejected] = []
             try:
+                if not straight and not _is_whole(one, text):
+                    _insist_on_items(value)
+                    rejected += [_UNREAD] if one.inside else []
                 fitted = _fit(value, schema, schema, "", rejected, 0)
-                if not _weight(fitted) and _all_items_rejected(rejected):
-                    raise Misfit(f"no part of the answer fits: {rejected[0].path} {rejected[0].reason}")
+                if not _weight(fitted) and (items := [one for one in rejected if "[" in one.path]):
+                    raise Misfit(f"no part of the answer fits: {items[0].path} {items[0].reason}")
             except Misfit as error:
                 reason = reason or error
                 continue
@@ -74,8 +81,24 @@ def fit(value: Any, schema: Schema) -> Read:
     return Read(_fit(value, schema, schema, "", rejected, 0), tuple(rejected))
 
 
-def _all_items_rejected(rejected: list[Rejected]) -> bool:
-    return any("[" in one.path for one in rejected)
+def _is_whole(found: Found, text: str) -> bool:
+    """Whether a value is what the answer says, and not a part of it that happens to be readable.
+
+    A list of nothing or of bare words has to stand alone, or on the only line there is: many texts have one in passing.
+    """
+    if found.inside:
+        return False
+    if isinstance(found.value, dict) or any(isinstance(one, dict) for one in found.value):
+        return True
+    before, behind = text[: found.start].rpartition("\n")[2], text[found.end :].partition("\n")[0]
+    return "\n" not in text.strip() or (not before.strip(" `json") and not behind.strip(" `"))
+
+
+def _insist_on_items(value: Any) -> None:
+    """Raise `Misfit` for a list of bare words or of nothing: names in an item are no items themselves."""
+    parts = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+    if isinstance(parts, list) and not any(isinstance(one, dict) for one in parts):
+        raise Misfit("the answer cannot be read, only a list in it")
 
 
 def _weight(value: Any) -> int:
@@ -117,7 +140,9 @@ def _views(value: Any, schema: Schema) -> list[tuple[bool, Any]]:
         views = [(False, {lists: [value]})] if wanted and wanted <= {str(key) for key in value} else []
         views += [(False, one) for one in _inner(value) if isinstance(one, dict) and _has(one, lists)]
         others = [one for one in value.values() if isinstance(one, list)]
-        views += [(False, {lists: others[0]})] if len(others) == 1 else []
+        # Beside other members a list of bare words is a list of names or thoughts, and an empty one says nothing.
+        if len(others) == 1 and (len(value) == 1 or any(isinstance(one, dict) for one in others[0])):
+            views.append((False, {lists: others[0]}))
         views += [(True, value)] if lists not in schema.get("required", ()) else []
         # Last, so that its reason is what is told.
         views += [(False, value)]
@@ -145,6 +170,7 @@ def _lines(found: list[Found], schema: Schema) -> Read | None:
     if not value.get(lists):
         return None
     repairs = tuple(dict.fromkeys([*(repair for one in found for repair in one.repairs), "wrapped"]))
+    rejected += [_UNREAD] if any(one.inside for one in found) else []
     return Read(value, tuple(rejected), repairs, all(one.complete for one in found))
 
 

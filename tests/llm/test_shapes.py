@@ -81,6 +81,61 @@ def test_an_answer_of_which_nothing_fits_is_refused_and_not_taken_for_an_empty_o
         read_answer('{"facts": [{"txt": 1}, {"txt": 2}]}', FACTS)
 
 
+PLAIN: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "facts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"text": {"type": "string"}, "entities": {"type": "array", "items": {"type": "string"}}},
+                "required": ["text"],
+            },
+        }
+    },
+    "required": ["facts"],
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "facts:\n- text: Ana likes tea\n  entities: []\n",
+        'facts:\n- text: Ana likes tea\n  entities: ["Ana", "tea"]\n',
+        '{"facts": [{"text": Ana likes tea, "entities": []}]}',
+        '{"facts": [{"text": Ana likes tea, "entities": ["Ana"]}]}',
+        '{"facts"：[{"text"："Ana likes tea"，"entities"：["Ana"]}]}',
+        "{«facts»: [{«text»: «Ana likes tea», «entities»: []}]}",
+        '[Fact(text="Ana likes tea", entities=[])]',
+        "- [ ] Ana likes tea\n- [x] Bo does not",
+        '{"summary": "Ana likes tea", "entities": []}',
+        '{"summary": "Ana likes tea", "entities": ["Ana"]}',
+        json.dumps(PLAIN),
+    ],
+)
+def test_a_list_in_an_answer_nobody_can_read_is_neither_its_facts_nor_their_absence(text: str) -> None:
+    with pytest.raises(Misfit):
+        read_answer(text, PLAIN)
+
+
+@pytest.mark.parametrize("text", ["[]", "Facts: []", "Here:\n```json\n[]\n```\nThat is all.", '{"memories": []}'])
+def test_an_answer_that_says_there_is_nothing_is_believed(text: str) -> None:
+    assert read_answer(text, PLAIN).value == {"facts": []}
+
+
+@pytest.mark.parametrize(
+    "text", ['["Ana likes tea"]', '```\n["Ana likes tea"]\n```', '{"memories": ["Ana likes tea"]}']
+)
+def test_bare_sentences_are_facts_where_they_are_the_answer(text: str) -> None:
+    assert texts(read_answer(text, PLAIN).value) == ["Ana likes tea"]
+
+
+def test_an_item_beside_one_that_cannot_be_read_stays_and_the_other_is_told() -> None:
+    read = read_answer('{"facts": [{"text": Ana likes tea, "entities": []}, {"text": "Bo does not"}]}', PLAIN)
+    assert texts(read.value) == ["Bo does not"]
+    assert [one.reason for one in read.rejected] == ["stands beside what cannot be read"]
+
+
 @pytest.mark.parametrize(
     ("value", "schema", "fitted"),
     [
