@@ -83,8 +83,8 @@ def _period(words: str) -> tuple[date, date] | None:
         last = date(int(day["year"]), _month(day["month"]), int(day["day"]))
         ranged = _RANGE.search(words)
         if ranged is not None and ranged.end() == day.start():
-            month = _month(ranged["other"]) if ranged["other"] else last.month
-            return date(int(ranged["before"] or last.year), month, int(ranged["first"])), last
+            first_month = _month(ranged["other"]) if ranged["other"] else last.month
+            return date(int(ranged["before"] or last.year), first_month, int(ranged["first"])), last
         return _around(words[: day.start()], last)
     month = _MONTH_YEAR.search(words)
     if month is not None:
@@ -118,8 +118,8 @@ def _within_month(before: str, year: int, month: int) -> tuple[date, date]:
     first = date(year, month, 1)
     last = (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
     parts = {"first week": (1, 7), "early": (1, 12), "beginning": (1, 12), "mid": (10, 20), "second week": (8, 14)}
-    for words, (start, end) in parts.items():
-        if words in before:
+    for part, (start, end) in parts.items():
+        if part in before:
             return first.replace(day=start), first.replace(day=end)
     if "last week" in before or "late" in before or "end of" in before:
         return last - timedelta(days=9), last
