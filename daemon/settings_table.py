@@ -227,7 +227,7 @@ class Settings(ReflectRows):
     enable_file_upload_api: bool = _row(True, "Uploads of files.", alias="ENABLE_FILE_UPLOAD_API", reload=True)
     files_parser: str = _row(
         "markitdown",
-        "Who converts PDF, DOCX, PPTX and XLSX. Other names are accepted and not used; other formats need nobody.",
+        "Who converts PDF, DOCX, PPTX and XLSX. Accepted and not used: markitdown does; other formats need nobody.",
         alias="FILE_PARSER",
     )
     files_max_count: int = _row(

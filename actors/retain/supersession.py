@@ -25,7 +25,9 @@ LOOKED_AT = 64
 """Units about one attribute that are compared with a new claim, newest first; older live ones ended long ago."""
 STEPS_BACK = 6
 MUCH = 160
-"""A text of more characters tells more than one state of one thing."""
+"""A text of more characters tells more than the one thing that changed, so it stays: dated, beside what is newer."""
+ALIKE = 0.5
+"""Share of the fewer words that a correction and what it takes back have in common."""
 _PASSING = frozenset({"status", "is"})
 SELF = "i"
 """The subject of `I` where nobody is named."""
@@ -130,7 +132,7 @@ def _by_attribute(applier: Applier, unit: UnitRecord, now: int, spare: bool) -> 
             continue
         later, earlier = _in_order(unit, other)
         reason = contradiction(later, earlier)
-        if reason is None or (spare and earlier is unit) or _passing(earlier):
+        if reason is None or (spare and earlier is unit) or _passing(earlier) or len(earlier.text) > MUCH:
             continue
         found.append(supersede(applier, earlier, later, reason, now))
         if earlier is unit:
@@ -139,9 +141,8 @@ def _by_attribute(applier: Applier, unit: UnitRecord, now: int, spare: bool) -> 
 
 
 def _passing(unit: UnitRecord) -> bool:
-    """It tells how somebody is doing, or tells that among other things: the next such word makes it no less true."""
-    own = folded(unit.subject) in (SELF, folded(unit.speaker))
-    return unit.attribute in _PASSING and (own or len(unit.text) > MUCH)
+    """It tells how somebody is doing: the next such word makes it no less true."""
+    return unit.attribute in _PASSING and folded(unit.subject) in (SELF, folded(unit.speaker))
 
 
 def _in_order(one: UnitRecord, other: UnitRecord) -> tuple[UnitRecord, UnitRecord]:
@@ -174,11 +175,13 @@ def _by_correction(applier: Applier, unit: UnitRecord, now: int) -> list[Change]
             and _comparable(unit, before)
             and _comparable(before, unit)
             and not _agree(unit, before)
+            and len(before.text) <= MUCH
         ):
-            shared = len(words & _words(before))
+            told = _words(before)
+            shared = len(words & told)
             if unit.subject and folded(unit.subject) == folded(before.subject) and unit.attribute == before.attribute:
                 shared += 1
-            if shared and (best is None or shared > best[0]):
+            if shared and shared >= ALIKE * min(len(words), len(told)) and (best is None or shared > best[0]):
                 best = shared, before
         uid = applier.prev_of(uid)
     return [] if best is None else [supersede(applier, best[1], unit, CORRECTED, now)]

@@ -77,6 +77,7 @@ def test_best_match_comes_first_with_every_declared_field() -> None:
     assert set(first) == {
         *("id", "text", "type", "entities", "context", "occurred_start", "occurred_end", "mentioned_at"),
         *("document_id", "metadata", "chunk_id", "tags", "source_fact_ids", "scores", "attachments"),
+        *("trust", "risks"),
     }
     assert set(first["scores"]) == {"final", "reranker", "semantic", "keyword", "late"}
     assert first["scores"]["reranker"] is None and first["scores"]["late"] == pytest.approx(1.0, abs=0.01)

@@ -173,3 +173,27 @@ async def only(bank: Bank, text: str) -> str:
             if row["text"] == text:
                 return str(row["id"])
     raise AssertionError(text)
+
+
+WALK = (
+    "Priya: I did, I took a whole week off and walked the first forty miles of Hadrian's Wall with Odile, from Wallsend"
+    " to Chesters, and we slept in barns."
+)
+POOL = (
+    "Priya: Yes, but only in the heated pool at Kirkstall. My whole office goes to the reservoir on Fridays and I"
+    " refuse, I can't stand cold water, I get cross the moment it touches my knees."
+)
+
+
+@pytest.mark.parametrize(
+    ("story", "later"),
+    [
+        (WALK, "Priya: I was wrong, it's the best part of my day. How is the bakery after a month?"),
+        (POOL, "Priya: I've completely changed my mind. I love cold water now and go four mornings a week."),
+    ],
+)
+async def test_a_story_that_tells_more_than_what_changed_stays(bank: Bank, story: str, later: str) -> None:
+    await say(bank, story, JAN, document_id="chat")
+    await say(bank, later, MARCH, document_id="chat", update_mode="append")
+    assert any(text.startswith(story[:30]) for text in await current(bank))
+    assert await ended(bank) == {}
