@@ -38,9 +38,9 @@ def read_answer(text: str, schema: Schema) -> Read:
     """The value in a model's answer. Raises `Misfit` when nothing in it is one.
 
     Of several values the last that fits as it stands counts, empty ones last of all; else what fits best after being
-    wrapped or unwrapped. Lines of items with nothing around them are taken together. What stands in brackets that
-    cannot be read is a part of an answer: its items count, with a note that others are missing; bare words and emptiness
-    do not.
+    wrapped or unwrapped. Lines of items with nothing around them are taken together. What stands in brackets
+    that cannot be read is a part of an answer: its items count, with a note that others are missing; bare words and
+    emptiness do not.
     """
     text = without_reasoning(text)
     found = candidates(text)

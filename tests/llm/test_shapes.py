@@ -123,9 +123,7 @@ def test_an_answer_that_says_there_is_nothing_is_believed(text: str) -> None:
     assert read_answer(text, PLAIN).value == {"facts": []}
 
 
-@pytest.mark.parametrize(
-    "text", ['["Ana likes tea"]', '```\n["Ana likes tea"]\n```', '{"memories": ["Ana likes tea"]}']
-)
+@pytest.mark.parametrize("text", ['["Ana likes tea"]', '```\n["Ana likes tea"]\n```', '{"list": ["Ana likes tea"]}'])
 def test_bare_sentences_are_facts_where_they_are_the_answer(text: str) -> None:
     assert texts(read_answer(text, PLAIN).value) == ["Ana likes tea"]
 
