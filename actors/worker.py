@@ -39,6 +39,7 @@ from recalld.actors.messages import (
 from recalld.actors.model_stage import ModelStage
 from recalld.actors.opinions.desk import OpinionDesk
 from recalld.actors.opinions.messages import FormJob, JudgeJob
+from recalld.actors.pages.editor import EditPage, edit_page
 from recalld.actors.reflect.messages import DropReflect, FollowReflect, ReflectJob
 from recalld.actors.reflect.reflector import Reflector
 from recalld.actors.retain import prepare
@@ -160,6 +161,9 @@ class Worker:
                 return await self._desk.handle(message)
             case ReflectJob() | FollowReflect() | DropReflect():
                 return await self.reflector.handle(message)
+            case EditPage():
+                tenant, bank_id = message.request.bank
+                return await edit_page(message, await self.reflector.deps(tenant, bank_id, message.defaults))
         raise RecalldError(f"A worker does not understand {type(message).__name__}.")
 
     # -- retain ----------------------------------------------------------------------------------------------------

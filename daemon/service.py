@@ -19,9 +19,10 @@ from recalld.actors import messages
 from recalld.actors.directory import AskHealth, Assignment, Shards, with_patience
 from recalld.actors.embedding import Embedder, pack_query
 from recalld.actors.filters import DocumentFilters, MemoryFilters
+from recalld.actors.opinions.messages import JUDGE_KIND
 from recalld.actors.pages import outcomes
 from recalld.actors.pages.composer import ExtractiveComposer
-from recalld.actors.opinions.messages import JUDGE_KIND
+from recalld.actors.pages.model_composer import ModelComposer
 from recalld.actors.query_cache import QueryEncoder
 from recalld.actors.recall.dates import detect_window
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
@@ -106,7 +107,14 @@ class MemoryService(
         self.screening = Screening(self._read, self._overrides, self.retain_defaults, home.path / "keys")
         self.files = FileDesk(settings, home.path, self.shards, self._read, self.screening, clock, new_id)
         self._dispatcher = Dispatcher(settings, self.shards, worker, clock, self.retain_defaults, self.files)
-        composer = ExtractiveComposer(self.recall_for_page)
+        composer = ModelComposer(
+            ExtractiveComposer(self.recall_for_page),
+            self.writes_with_model,
+            self.reflect_answer,
+            self._work,
+            self.retain_defaults,
+            new_id,
+        )
         self.refreshing = Refreshing(
             settings, self.shards, self._read, self._queries, composer, clock, new_id, self.retain_defaults
         )

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from recalld.actors.filters import TagScope
 from recalld.actors.llm.base import REFLECT
-from recalld.actors.llm.models import NONE
+from recalld.actors.llm.models import NONE, SILENT
 from recalld.actors.pages.messages import ChangePages, SubmitRefresh
 from recalld.actors.pages.refresh import Ask
 from recalld.actors.pages.rendering import snippet
@@ -120,6 +120,10 @@ class PageService:
                 "The model provider is 'none', so nothing can be refreshed; set llm.provider, or 'local' for pages"
                 " composed without a model."
             )
+
+    def writes_with_model(self) -> bool:
+        """Whether a model writes pages here; without one they are extractive."""
+        return llm_config(self.settings).of(REFLECT).provider.strip().lower() not in SILENT
 
     async def list_mental_models(self, tenant: str, bank_id: str, **params: Any) -> Answer:
         answer: Answer = await self._read("list_mental_models", tenant, bank_id, **params)

@@ -357,7 +357,9 @@ def _replace_block(page: Page, edit: dict[str, Any], name: str) -> None:
 
 def _remove_block(page: Page, edit: dict[str, Any], name: str) -> None:
     section, place = _block(page, edit.get("block"))
-    del section.blocks[place]
+    gone = section.blocks.pop(place)
+    if place < len(section.blocks):
+        section.blocks[place].glue = gone.glue
     _mend(page)
 
 

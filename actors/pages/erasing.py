@@ -33,9 +33,9 @@ def forget_erased(applier: Applier, now: int) -> None:
         formers = tuple(
             (model.id, number, None)
             for number, former in page_rows.formers(applier.txn, applier.bank, model.id)
-            if _erased(applier, former.cited)
+            if erased(applier, former.cited)
         )
-        dead = _erased(applier, model.cited)
+        dead = erased(applier, model.cited)
         if dead:
             changed, content = _without(applier, model, dead)
             applier.apply(PagesChanged(now, models=(changed,), contents=((model.id, content),), formers=formers))
@@ -43,7 +43,8 @@ def forget_erased(applier: Applier, now: int) -> None:
             applier.apply(PagesChanged(now, formers=formers))
 
 
-def _erased(applier: Applier, unit_ids: Iterable[str]) -> set[str]:
+def erased(applier: Applier, unit_ids: Iterable[str]) -> set[str]:
+    """Which of the units are not there any more, or are observations that ended: their sources may be what went."""
     gone = set()
     for unit_id in unit_ids:
         uid = applier.uid_of(unit_id)

@@ -55,8 +55,8 @@ class SubmitRefresh:
 class CommitRefresh:
     """What a refresh came to; it ends its operation in the same write. Answer: {"status"}.
 
-    `text` None leaves the content as it is. `read` are ids of all memories it rests on or was made from: where one is
-    gone or the model changed since `revision`, it answers `Superseded`, and nothing is stored. `error` says why it
+    `text` None leaves the content as it is. `read` are ids of all memories it rests on or was made from: where one was
+    erased, or the model changed since `revision`, it answers `Superseded`, and nothing is stored. `error` says why it
     failed, "" when it did not.
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from recalld.actors.operations import document_marks
 from recalld.actors.pages import outcomes, triggers
-from recalld.actors.pages.erasing import mark_failed
+from recalld.actors.pages.erasing import erased, mark_failed
 from recalld.actors.pages.messages import ChangePages, CommitRefresh, SubmitRefresh
 from recalld.actors.retain.commit import read_operation
 from recalld.storage import codec, page_rows
@@ -352,7 +352,7 @@ def commit(applier: Applier, request: CommitRefresh) -> Answer:
         return {"status": CANCELLED}
     if model.revision != request.revision:
         raise Superseded("The mental model changed while it was refreshed.")
-    if not request.error and not all(_current(applier, one) for one in request.read):
+    if not request.error and erased(applier, request.read):
         raise Superseded("A memory that the mental model was to rest on is gone.")
     if request.error:
         _failed(applier, model, operation, request.now, request.outcome, request.failure, request.error)
@@ -368,11 +368,6 @@ def commit(applier: Applier, request: CommitRefresh) -> Answer:
 
 def _ended(operation: OperationRecord, now: int, status: str) -> OperationRecord:
     return dataclasses.replace(operation, status=status, updated_at=now, completed_at=now, next_retry_at=None)
-
-
-def _current(applier: Applier, unit_id: str) -> bool:
-    uid = applier.uid_of(unit_id)
-    return uid is not None and applier.is_live(uid)
 
 
 def _stored(applier: Applier, model: MentalModel, request: CommitRefresh) -> None:

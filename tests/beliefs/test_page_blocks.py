@@ -136,6 +136,7 @@ def test_each_operation_does_what_its_name_says() -> None:
     assert edited({"op": "replace_block", "block": "s1b2", "text": "- X"}).startswith("# A\n\npara\n\n- X\n- y\n")
     assert edited({"op": "remove_block", "block": "s1b1"}).startswith("# A\n\n- x\n- y\n\n# B")
     assert edited({"op": "remove_block", "block": "s1b2"}).startswith("# A\n\npara\n\n- y\n\n# B")
+    assert edited({"op": "remove_block", "block": "s1b1"}, text="# A\n\n- x\n- y\n") == "# A\n\n- y\n"
     assert edited({"op": "rename_section", "section": "s2", "heading": "C"}).endswith("# C\n\nend\n")
     assert edited({"op": "remove_section", "section": "s2"}) == "# A\n\npara\n\n- x\n- y\n"
     assert edited({"op": "replace_section_blocks", "section": "s1", "text": "new"}) == "# A\n\nnew\n\n# B\n\nend\n"
