@@ -1,4 +1,4 @@
-"""Every way a model may behave in the tool loop, over HTTP: each ends in a documented status and leaves nothing running."""
+"""Every way a model may behave in the tool loop, over HTTP: each ends in a documented status, and nothing runs on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llm.model_server import Heard, Say
 
 from recalld.daemon.wire.reflect import ReflectResponse
 
-from .conftest import BANK, SEARCHES, World, done, system_of, told, until
+from .conftest import SEARCHES, World, done, system_of, told, until
 
 
 async def test_the_first_searches_are_forced_in_order_then_the_model_is_free(world: World) -> None:
