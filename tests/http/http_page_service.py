@@ -1,4 +1,4 @@
-"""Directives, mental models and pages of the small in-memory service: none, for the shape of what the edge answers."""
+"""Directives, mental models, pages and opinions of the small in-memory service: none, for the shape of what the edge answers."""
 
 from __future__ import annotations
 
@@ -28,3 +28,7 @@ class PageAnswers:
     async def export_pages(self, tenant: str, bank_id: str) -> dict[str, Any]:
         self._bank(tenant, bank_id)
         return {"files": [{"path": "index.md", "content": "# Knowledge base\n"}]}
+
+    async def list_opinions(self, tenant: str, bank_id: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._bank(tenant, bank_id)
+        return {"items": [], "total": 0, "limit": params["limit"], "offset": params["offset"]}
