@@ -15,6 +15,8 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from recalld.actors import curation
+from recalld.actors.consolidate.consolidator import Consolidator
+from recalld.actors.consolidate.messages import ConsolidateJob
 from recalld.actors.curation_messages import CommitCuration, CurateJob, PlanEdit
 from recalld.actors.directory import Shards
 from recalld.actors.encoder_client import EncoderClient
@@ -110,7 +112,8 @@ class Worker:
         self._stage = stage
         self.opinions = OpinionDesk(shards, self._embed_followers, lambda: self._model, new_id, stage, nli_folder)
         self._desk = ExtractionDesk(shards, stage)
-        self.reflector = Reflector(shards, self._embed_query, new_id, stage)
+        self._consolidator = Consolidator(shards, self._embed_followers, new_id, stage, self._retaining)
+        self.reflector = Reflector(shards, self._embed_query, new_id, stage, self.opinions.form)
         self._shards = shards
         self._find_encoder = encoder
         self._new_id = new_id
@@ -143,6 +146,10 @@ class Worker:
         assert self._encoder is not None
         return await self._encoder.embed_query(text)
 
+    def _retaining(self) -> bool:
+        """Whether retains are at work or in line."""
+        return bool(self._waiting or self._commits)
+
     async def handle(self, message: Any) -> Any:
         match message:
             case RetainJob():
@@ -157,6 +164,8 @@ class Worker:
                 return await self.opinions.form(message)
             case JudgeJob():
                 return await self.opinions.judge(message)
+            case ConsolidateJob():
+                return await self._consolidator.run(message)
             case DryRunJob() | AskModel():
                 return await self._desk.handle(message)
             case ReflectJob() | FollowReflect() | DropReflect():

@@ -19,6 +19,9 @@ Embed = Callable[[str], Awaitable[Plain]]
 """The embedding of a query as the fields of a recall."""
 
 
+_EVIDENCE = ("evidence_for", "evidence_against")
+
+
 class BankMemory:
     """`Memory` over the shard that owns a bank."""
 
@@ -87,6 +90,14 @@ class BankMemory:
         except (NotFound, ValueError):
             return ""
         return next((str(one["chunk_text"]) for one in page["items"] if one["chunk_id"] == chunk), "")
+
+    async def belief(self, opinion_id: str) -> Plain:
+        try:
+            found = await self._read("get_opinion", opinion_id=opinion_id)
+        except NotFound:
+            return {}
+        counts = {name: len(found[name]) if isinstance(found[name], list) else found[name] for name in _EVIDENCE}
+        return {"holder": found["holder"], **counts}
 
     async def unconsolidated(self, tags: Sequence[str]) -> int:
         filters = MemoryFilters(

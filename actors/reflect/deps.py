@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from recalld.actors.ledger import Ledger
 from recalld.actors.llm.base import Llm
+from recalld.actors.opinions.messages import Proposal
 from recalld.actors.reflect.request import ReflectRequest
 
 Plain = dict[str, Any]
@@ -48,6 +49,10 @@ class Memory(Protocol):
         """[{memory, text}] of the ids that exist; the text is its chunk's or its document's, "" when it is not kept."""
         ...
 
+    async def belief(self, opinion_id: str) -> Plain:
+        """{holder, evidence_for, evidence_against} of an opinion, the latter two as counts; empty when it is gone."""
+        ...
+
     async def unconsolidated(self, tags: Sequence[str]) -> int:
         """How many facts that carry all of these tags no observation has seen yet."""
         ...
@@ -72,9 +77,9 @@ class Directives(Protocol):
 
 
 class FormOpinions(Protocol):
-    """Forms opinions after an answer: those new or changed, in the wire's shape."""
+    """Forms opinions after an answer, or moves those that are there: each in the wire's shape, with its outcome."""
 
-    def __call__(self, question: str, answer: str, memories: list[Plain]) -> Awaitable[list[Plain]]: ...
+    def __call__(self, proposals: Sequence[Proposal]) -> Awaitable[list[Plain]]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,15 +34,16 @@ _ABSENCE = "Nothing was searched with recall yet, so nobody can know that it is 
 _TOO_MANY = f"Not run: at most {CALLS_A_ROUND} tools at once."
 _FIRST = "This search was made for you:"
 
-_FINAL_SCHEMA = {
+_FINAL_FIELDS: Plain = {
+    "answer": {"type": "string"},
+    "answer_found": {"type": "boolean"},
+    "memory_ids": {"type": "array", "items": {"type": "string"}},
+    "observation_ids": {"type": "array", "items": {"type": "string"}},
+    "mental_model_ids": {"type": "array", "items": {"type": "string"}},
+}
+_FINAL_SCHEMA: Plain = {
     "type": "object",
-    "properties": {
-        "answer": {"type": "string"},
-        "answer_found": {"type": "boolean"},
-        "memory_ids": {"type": "array", "items": {"type": "string"}},
-        "observation_ids": {"type": "array", "items": {"type": "string"}},
-        "mental_model_ids": {"type": "array", "items": {"type": "string"}},
-    },
+    "properties": _FINAL_FIELDS,
     "required": ["answer"],
     "additionalProperties": False,
 }
@@ -57,6 +58,7 @@ class Draft:
     found: bool = True
     named: tuple[str, ...] = ()
     compliance: str = ""
+    opinions: tuple[Any, ...] = ()
     forced: bool = False
     cut: bool = False
 
@@ -73,10 +75,12 @@ class Loop:
         disposition: tuple[str, ...],
         directives: list[Plain],
         reserve: int = 1,
+        opinions: Plain | None = None,
     ) -> None:
         self._request, self._deps, self._box, self._caller = request, deps, box, caller
         self._words, self._directives = disposition, directives
-        self._tools: tuple[Tool, ...] = tools_for(box.offered, bool(directives))
+        self._tools: tuple[Tool, ...] = tools_for(box.offered, bool(directives), opinions)
+        self._opinions = opinions
         self._reserve = reserve
         """Calls kept back: the forced answer, and the one that gives it a shape."""
         self._in_json = False
@@ -194,7 +198,8 @@ class Loop:
             return None, _ABSENCE
         if not text:
             return None, _EMPTY
-        return Draft(text, found, named_ids(given), str(given.get("directive_compliance") or "")), ""
+        compliance = str(given.get("directive_compliance") or "")
+        return Draft(text, found, named_ids(given), compliance, _proposed(given)), ""
 
     async def _search_for_it(self) -> None:
         """Make the forced searches that are still to be made, with the question's own words."""
@@ -252,12 +257,21 @@ class Loop:
         if plain:
             answer = await self._caller.ask("final", messages)
             return Draft(answer.text, forced=True, cut=answer.finish_reason == "length")
-        answer = await self._caller.ask("final", messages, schema=_FINAL_SCHEMA)
+        schema = _FINAL_SCHEMA
+        if self._opinions is not None:
+            schema = {**schema, "properties": {**_FINAL_FIELDS, "opinions": self._opinions}}
+        answer = await self._caller.ask("final", messages, schema=schema)
         given: dict[str, Any] = answer.parsed
         text = str(given.get("answer") or "").strip()
         if not text:
             raise ModelAnswerUnusable("The language model gave an empty answer.")
-        return Draft(text, given.get("answer_found") is not False, named_ids(given), forced=True)
+        found_it = given.get("answer_found") is not False
+        return Draft(text, found_it, named_ids(given), opinions=_proposed(given), forced=True)
+
+
+def _proposed(given: dict[str, Any]) -> tuple[Any, ...]:
+    opinions = given.get("opinions")
+    return tuple(opinions) if isinstance(opinions, list) else ()
 
 
 def named_ids(given: dict[str, Any]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from recalld.actors.directory import Shards
 from recalld.actors.llm.base import REFLECT
 from recalld.actors.messages import Read
 from recalld.actors.model_stage import ModelStage
+from recalld.actors.opinions.messages import FormJob, Proposal
 from recalld.actors.reflect.bank import BankMemory, Embed
 from recalld.actors.reflect.deps import FormOpinions, Limits, Plain, ReflectDeps, Watch
 from recalld.actors.reflect.messages import DropReflect, FollowReflect, ReflectJob
@@ -20,6 +21,8 @@ from recalld.actors.reflect.pages import BankPages
 from recalld.actors.reflect.request import ReflectAnswer, ReflectRequest
 from recalld.actors.reflect.run import reflect
 from recalld.storage.errors import ClientClosed
+
+Form = Callable[[FormJob], Awaitable[Plain]]
 
 REMEMBERED = 1000
 """Dropped reflects whose job had not come yet."""
@@ -43,8 +46,15 @@ class Reflector:
     """Carries out `ReflectJob`s. `embed` gives a query's vectors; `nonce` is a secret of this process, which fences
     memory texts. Without a `stage` there is no model."""
 
-    def __init__(self, shards: Shards, embed: Embed, new_id: Callable[[], str], stage: ModelStage | None) -> None:
-        self._shards, self._embed, self._stage = shards, embed, stage
+    def __init__(
+        self,
+        shards: Shards,
+        embed: Embed,
+        new_id: Callable[[], str],
+        stage: ModelStage | None,
+        form: Form | None = None,
+    ) -> None:
+        self._shards, self._embed, self._stage, self._new_id, self._form = shards, embed, stage, new_id, form
         self._nonce = new_id()
         self._running: dict[str, _Run] = {}
         self._dropped: deque[str] = deque(maxlen=REMEMBERED)
@@ -84,11 +94,17 @@ class Reflector:
         self, request: ReflectRequest, defaults: Plain, limits: Limits | None = None, watch: Watch | None = None
     ) -> ReflectAnswer:
         """A reflect in this process, for whoever runs in the worker. Raises what `run.reflect` does, `BankNotFound`."""
-        deps = await self.deps(request.tenant, request.bank_id, defaults, limits, watch)
+        deps = await self.deps(request.tenant, request.bank_id, defaults, limits, watch, request.now)
         return await reflect(request, deps)
 
     async def deps(
-        self, tenant: str, bank_id: str, defaults: Plain, limits: Limits | None = None, watch: Watch | None = None
+        self,
+        tenant: str,
+        bank_id: str,
+        defaults: Plain,
+        limits: Limits | None = None,
+        watch: Watch | None = None,
+        now: int = 0,
     ) -> ReflectDeps:
         """What a reflect of this bank leans on. Raises `BankNotFound`."""
         bank = await self._shards.call(tenant, bank_id, Read("bank", tenant, bank_id))
@@ -104,12 +120,22 @@ class Reflector:
             limits=limits or Limits(),
             pages=pages,
             directives=pages,
-            form_opinions=self._opinions(tenant, bank_id, config),
+            form_opinions=None if self._form is None else self._forming(tenant, bank_id, now),
             watch=watch,
         )
 
-    def _opinions(self, tenant: str, bank_id: str, config: Plain) -> FormOpinions | None:
-        return None
+    def _forming(self, tenant: str, bank_id: str, now: int) -> FormOpinions:
+        async def form(proposals: Sequence[Proposal]) -> list[Plain]:
+            assert self._form is not None
+            job = FormJob(tenant, bank_id, self._new_id(), now, tuple(proposals), "reflect")
+            formed = (await self._form(job))["opinions"]
+            out = []
+            for one in formed:
+                read = Read("get_opinion", tenant, bank_id, {"opinion_id": one["id"]})
+                out.append({**await self._shards.call(tenant, bank_id, read), "outcome": one["outcome"]})
+            return out
+
+        return form
 
     # -- those who wait ------------------------------------------------------------------------------------------------
 

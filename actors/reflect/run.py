@@ -7,6 +7,8 @@ import re
 import time
 from typing import Any
 
+import structlog
+
 from recalld.actors.llm.base import system, user
 from recalld.actors.llm.counting import count_tokens
 from recalld.actors.llm.shapes import Misfit
@@ -15,6 +17,7 @@ from recalld.actors.reflect import prompts
 from recalld.actors.reflect.calling import Caller
 from recalld.actors.reflect.deps import Plain, ReflectDeps
 from recalld.actors.reflect.explain import path
+from recalld.actors.reflect.forming import FIELD, proposals
 from recalld.actors.reflect.loop import Draft, Loop
 from recalld.actors.reflect.request import EXTRACTIVE, MODEL, ReflectAnswer, ReflectRequest
 from recalld.actors.reflect.tools import Toolbox
@@ -31,6 +34,8 @@ from recalld.storage.errors import (
 )
 
 __all__ = ["ReflectAnswer", "ReflectDeps", "ReflectRequest", "reflect"]
+
+log = structlog.get_logger(__name__)
 
 TOO_LONG = 1.15
 """An answer this much above its length target is written again."""
@@ -65,14 +70,15 @@ async def _with_model(request: ReflectRequest, deps: ReflectDeps, started: float
     reserve = 1 if request.response_schema is None else 2
     if caller.left < reserve:
         raise CapReached(f"A reflect like this takes at least {reserve} model calls; max_llm_calls allows fewer.")
-    loop = Loop(request, deps, box, caller, words, directives, reserve)
+    forms = _forms_opinions(request, deps)
+    loop = Loop(request, deps, box, caller, words, directives, reserve, FIELD if forms else None)
     draft = await loop.run()
     text = await _of_length(request, caller, draft, reserve - 1)
     if deps.watch is not None:
         deps.watch("text", {"text": text})
     structured, problem = await _structured(request, deps, caller, text)
     memories, observations, pages = cited(draft, box)
-    opinions = await _opinions(request, deps, text, draft, memories)
+    opinions = await _opinions(request, deps, draft, box) if forms else []
     return ReflectAnswer(
         text=text,
         mode=MODEL,
@@ -156,14 +162,22 @@ async def _structured(
     return answer.parsed, None
 
 
-async def _opinions(
-    request: ReflectRequest, deps: ReflectDeps, text: str, draft: Draft, memories: list[Plain]
-) -> list[Plain]:
+def _forms_opinions(request: ReflectRequest, deps: ReflectDeps) -> bool:
     wanted = request.form_opinions
     wanted = deps.config.get("reflect_form_opinions") is True if wanted is None else wanted
-    if not wanted or deps.form_opinions is None or not draft.found:
+    return wanted and deps.form_opinions is not None
+
+
+async def _opinions(request: ReflectRequest, deps: ReflectDeps, draft: Draft, box: Toolbox) -> list[Plain]:
+    """The opinions formed or moved. What cannot be stored costs no answer that was paid for."""
+    proposed = proposals(draft.opinions, box.evidence, request.query)
+    if not proposed or deps.form_opinions is None:
         return []
-    return await deps.form_opinions(request.query, text, memories)
+    try:
+        return await deps.form_opinions(proposed)
+    except RecalldError as error:
+        log.warning("the opinions of a reflect could not be stored", error=error.code)
+        return []
 
 
 def _trace(request: ReflectRequest, box: Toolbox) -> list[Plain]:

@@ -54,8 +54,11 @@ class Evidence:
         return [one for one in self.memories.values() if one.get("type") == _OPINION]
 
 
-def tools_for(offered: tuple[str, ...], directives: bool) -> tuple[Tool, ...]:
-    """The tools as a model is told of them. No argument is a must: a missing one is answered, not refused."""
+def tools_for(offered: tuple[str, ...], directives: bool, opinions: Plain | None = None) -> tuple[Tool, ...]:
+    """The tools as a model is told of them; `opinions` is the schema of those it may propose when it is done.
+
+    No argument is a must: a missing one is answered, not refused.
+    """
     search = {"query": {"type": "string", "description": "What to look for, in full words."}, "reason": _REASON}
     done: dict[str, Any] = {
         "answer": {"type": "string", "description": "The answer in markdown."},
@@ -66,6 +69,8 @@ def tools_for(offered: tuple[str, ...], directives: bool) -> tuple[Tool, ...]:
     }
     if directives:
         done["directive_compliance"] = {"type": "string", "description": "How the answer keeps each mandatory rule."}
+    if opinions is not None:
+        done["opinions"] = opinions
     known = {
         SEARCH_PAGES: ("Search the pages that were written on whole subjects. Look here first.", search),
         SEARCH_OBSERVATIONS: (
@@ -249,10 +254,10 @@ class Toolbox:
         if not self.opinions:
             return []
         found = await self._deps.memory.recall(self.search(query, (_OPINION,), OPINION_TOKENS))
-        for one in found["results"]:
+        beliefs = [{**one, **await self._deps.memory.belief(one["id"])} for one in found["results"]]
+        for one in beliefs:
             self._keep(self.evidence.memories, one)
-        results: list[Plain] = found["results"]
-        return results
+        return beliefs
 
     async def _freshness(self, observation: Plain) -> str:
         tags = tuple(sorted(observation.get("tags") or ()))
