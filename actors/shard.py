@@ -20,6 +20,8 @@ import structlog
 from recalld.actors import banks, curation, entities_by_hand, messages, operations, reads, reads_ledger
 from recalld.actors.auditing import audited
 from recalld.actors.bank_threads import PLAN, READ, RECALL, BankThreads
+from recalld.actors.consolidate import writes as consolidation
+from recalld.actors.consolidate.messages import CommitConsolidation, ForgetObservations, QueueConsolidation
 from recalld.actors.curation_messages import CommitCuration, EditPlan, PlanEdit
 from recalld.actors.entity_messages import ChangeEntities
 from recalld.actors.hosting import log_unexpected
@@ -161,6 +163,8 @@ class Shard:
                     self._audited("update_memory", partial(curation.commit_curation, request=message, similar=similar)),
                     request_id=message.request_id,
                 )
+            case QueueConsolidation() | CommitConsolidation() | ForgetObservations():
+                return await self._consolidation(message)
             case ChangePages() | SubmitRefresh() | CommitRefresh():
                 return await self._change_pages(message)
             case CommitOpinions():
@@ -357,12 +361,28 @@ class Shard:
         except BankNotFound:
             return {"deleted": 0}
 
+    async def _consolidation(self, request: consolidation.Request) -> dict[str, Any]:
+        bank = (request.tenant, request.bank_id)
+        forget = isinstance(request, ForgetObservations)
+        every = await self._read(messages.Read("observation_uids", *bank)) if forget else ()
+        run = consolidation.write_of(request, every)
+        request_id = None if isinstance(request, QueueConsolidation) else request.request_id
+        answer = await self._write(*bank, run, request_id=request_id, frees=forget)
+        ended, queued = consolidation.ended_and_queued(request, answer)
+        if ended is not None:
+            self._held.pop(ended, None)
+            self._queue.settle(bank, ended)
+        if queued is not None:
+            self._queue.put(bank, queued)
+        return answer
+
     # -- pages -----------------------------------------------------------------------------------------------------
 
     async def _change_pages(self, request: ChangePages | SubmitRefresh | CommitRefresh) -> dict[str, Any]:
         bank = (request.tenant, request.bank_id)
         if isinstance(request, CommitRefresh):
-            answer = await self._write(*bank, partial(page_writes.commit, request=request))
+            run = self._audited("refresh_mental_model", partial(page_writes.commit, request=request))
+            answer = await self._write(*bank, run)
             self._held.pop(request.operation_id, None)
             self._queue.settle(bank, request.operation_id)
             return answer

@@ -9,6 +9,7 @@ from typing import Any
 from recalld.actors.pages import extractive
 from recalld.actors.pages.blocks import apply_edits
 from recalld.storage import page_rows
+from recalld.storage.analysis import term_frequencies
 from recalld.storage.apply import Applier
 from recalld.storage.pages import MentalModel, PageContent, PagesChanged
 from recalld.storage.records import OBSERVATION
@@ -66,7 +67,8 @@ def _without(applier: Applier, model: MentalModel, dead: set[str]) -> tuple[Ment
         has_content=bool(text),
         revision=model.revision + 1,
     )
-    return changed, PageContent(text, _response(held.response, dead, text))
+    # Found by its words until the next refresh: the vector was made from what is gone, too.
+    return changed, PageContent(text, _response(held.response, dead, text), terms=term_frequencies(text))
 
 
 def _response(response: dict[str, Any], gone: set[str], text: str) -> dict[str, Any]:

@@ -29,6 +29,8 @@ from recalld.storage.pages import (
 from recalld.storage.records import CANCELLED, COMPLETED, FAILED, OPEN_STATES, PENDING, OperationRecord
 
 Answer = dict[str, Any]
+MOST_LEVELS = 32
+"""Levels of the tree of pages."""
 
 
 def change(applier: Applier, request: ChangePages) -> Answer:
@@ -175,9 +177,23 @@ def _check_name(nodes: dict[str, PageNode], node: PageNode) -> None:
             raise Conflict(f"There is a page named '{node.name}' in that folder already.")
 
 
+def _check_depth(nodes: dict[str, PageNode], node: PageNode) -> None:
+    """Raise when a node, with what is under it, would stand too deep."""
+    above, parent = 0, node.parent
+    while parent in nodes and above <= MOST_LEVELS:
+        above, parent = above + 1, nodes[parent].parent
+    below, level = 0, {node.id}
+    while (level := {one.id for one in nodes.values() if one.parent in level}) and below <= MOST_LEVELS:
+        below += 1
+    if above + below >= MOST_LEVELS:
+        raise BadRequest(f"Folders may be nested {MOST_LEVELS} deep.")
+
+
 def _create_folder(applier: Applier, request: ChangePages) -> Answer:
-    _check_parent(_nodes(applier), request.fields["parent"])
+    nodes = _nodes(applier)
     node = PageNode(request.id, FOLDER, created_at=request.now, updated_at=request.now, **request.fields)
+    _check_parent(nodes, node.parent)
+    _check_depth(nodes, node)
     applier.apply(PagesChanged(request.now, nodes=(node,)))
     return {"id": request.id}
 
@@ -189,6 +205,7 @@ def _create_page(applier: Applier, request: ChangePages) -> Answer:
     _check_parent(nodes, parent)
     node = PageNode(request.id, PAGE, fields["name"], request.now, request.now, parent, model_id)
     _check_name(nodes, node)
+    _check_depth(nodes, node)
     model = MentalModel(id=model_id, created_at=request.now, updated_at=request.now, page=True, **fields)
     model, queue = _queued(applier, model, operation_id, request.now, full=False, at=None, automatic=False)
     applier.apply(PagesChanged(request.now, models=(model,), nodes=(node,)))
@@ -208,6 +225,7 @@ def _update_node(applier: Applier, request: ChangePages) -> Answer:
     if changed.parent != node.parent:
         _check_parent(nodes, changed.parent)
         _check_circle(nodes, node, changed.parent)
+        _check_depth(nodes, changed)
     if node.kind == FOLDER:
         if fields:
             raise BadRequest(f"A folder has a name and a place only; {', '.join(sorted(fields))} belong to pages.")

@@ -127,6 +127,15 @@ async def test_names_are_one_line_and_pages_of_a_folder_differ(wire: Wire) -> No
     )[0] == 400
 
 
+async def test_folders_are_nested_so_deep_and_no_deeper(wire: Wire) -> None:
+    parent = None
+    for level in range(32):
+        parent = (await wire.ok("POST", "/knowledge-base/folders", {"name": f"{level}", "parent_id": parent}))["id"]
+    assert (await wire("POST", "/knowledge-base/folders", {"name": "x", "parent_id": parent}))[0] == 400
+    other = await wire.ok("POST", "/knowledge-base/folders", {"name": "other"})
+    assert (await wire("PATCH", f"/knowledge-base/nodes/{other['id']}", {"parent_id": parent}))[0] == 400
+
+
 async def test_a_new_question_queues_a_refresh(wire: Wire) -> None:
     await wire.retain(LYON, PUMP)
     made = await page(wire, "P", "Where does Ana live?")
