@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from recalld.actors.consolidate.reads import CONSOLIDATION_READS
 from recalld.actors.opinions.reads import belief_pairs, get_opinion, list_opinions, opinion_history
 from recalld.actors.reads_audit import audit_stats, get_audit, list_audit
 from recalld.actors.reads_banks import bank, bank_stats, list_banks
@@ -64,5 +65,6 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "call_stats": call_stats,
     "day_sums": day_sums,
     "known_readings": known_readings,
+    **CONSOLIDATION_READS,
     **PAGE_READS,
 }

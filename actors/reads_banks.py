@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recalld.storage import codec, keys
+from recalld.storage import codec, consolidation, keys
 from recalld.storage.apply import read_counters
 from recalld.storage.columns import Columns, OpenColumns
 from recalld.storage.environment import ReadTxn
@@ -82,6 +82,7 @@ def bank_stats(partition: Partition, tenant: str, bank_id: str, params: dict[str
         counters = read_counters(txn, number)
         columns = OpenColumns.load(txn, number).view()
         links = _links(txn, number, columns)
+        pending, failed = consolidation.counts(txn, number, counters)
         states: dict[str, int] = {}
         for _, value in txn.scan(keys.table(number, keys.OPERATION)):
             status = codec.decode(OperationRecord, value).status
@@ -104,10 +105,10 @@ def bank_stats(partition: Partition, tenant: str, bank_id: str, params: dict[str
         "pending_operations": states.get(PENDING, 0),
         "failed_operations": states.get(FAILED, 0),
         "operations_by_status": states,
-        "last_consolidated_at": None,
+        "last_consolidated_at": iso(counters.last_consolidated_at),
         "last_memory_write_at": iso(counters.last_write_at),
-        "pending_consolidation": sum(counters.live) - counters.live[OBSERVATION],
-        "failed_consolidation": 0,
+        "pending_consolidation": pending,
+        "failed_consolidation": failed,
         "total_observations": counters.live[OBSERVATION],
     }
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from recalld.actors.filters import MemoryFilters
 from recalld.actors.reads_shape import cut, holds, page, uuid_text
 from recalld.actors.recall.filters import tag_filter
-from recalld.storage import codec, keys, mentions
+from recalld.storage import codec, consolidation, keys, mentions
 from recalld.storage.columns import Columns
 from recalld.storage.environment import ReadTxn
 from recalld.storage.errors import BadRequest, NotFound
@@ -54,7 +54,7 @@ def list_memories(partition: Partition, tenant: str, bank_id: str, params: dict[
             chosen = np.array([uid for uid in chosen.tolist() if _body_passes(snap, uid, filters)], np.int64)
         uids = cut(chosen.tolist(), filters.limit, filters.offset)
         names = Names(snap.txn, snap.bank)
-        items = [_list_item(unit, names, _sources(snap.txn, snap.bank, unit)) for unit in snap.units(uids)]
+        items = [_list_item(snap.txn, snap.bank, unit, names) for unit in snap.units(uids)]
     return page(items, len(chosen), filters.limit, filters.offset)
 
 
@@ -76,8 +76,7 @@ def _mask(snap: Snapshot, filters: MemoryFilters) -> Bools:
             raise BadRequest(f"type must be one of {', '.join(NETWORK_NAMES)}.")
         mask &= columns.network == NETWORK_NAMES.index(filters.type)
     if filters.consolidation_state is not None:
-        # Nothing has been consolidated yet: every fact is pending, and an observation never is.
-        mask &= columns.network != OBSERVATION if filters.consolidation_state == "pending" else False
+        mask &= _in_state(snap, filters.consolidation_state)
     if filters.document_id is not None:
         document = snap.document_by_id(filters.document_id)
         mask &= False if document is None else _said_in(snap, document.number)
@@ -94,6 +93,22 @@ def _mask(snap: Snapshot, filters: MemoryFilters) -> Bools:
         mask &= _within(getattr(columns, name), filters.start, filters.end)
     elif filters.time_field != "updated_at":
         raise BadRequest(f"time_field must be one of {', '.join((*TIME_COLUMNS, 'updated_at'))}.")
+    return mask
+
+
+def _in_state(snap: Snapshot, state: str) -> Bools:
+    """Facts that are `pending`, `failed` or `done`."""
+    marked = {
+        name: np.array([uid for uid in consolidation.members(snap.txn, snap.bank, kind) if uid < snap.n], np.int64)
+        for name, kind in (("done", keys.SET_CONSOLIDATED), ("failed", keys.SET_FAILED))
+    }
+    mask: Bools = np.zeros(snap.n, np.bool_)
+    if state == "pending":
+        mask = np.isin(snap.columns.network, consolidation.FACTS) & snap.columns.live
+        for uids in marked.values():
+            mask[uids] = False
+    else:
+        mask[marked.get(state, np.empty(0, np.int64))] = True
     return mask
 
 
@@ -172,9 +187,10 @@ def _dates(unit: UnitRecord) -> dict[str, Any]:
     }
 
 
-def _standing(unit: UnitRecord) -> dict[str, Any]:
+def _standing(txn: ReadTxn, bank: int, unit: UnitRecord) -> dict[str, Any]:
     """Curation and consolidation; what was superseded is invalidated, and says by whom."""
     ended = unit.state != VALID
+    state = consolidation.state_of(txn, bank, unit.uid)
     return {
         "state": INVALIDATED if ended else VALID,
         "invalidation_reason": (unit.reason or None) if ended else None,
@@ -182,8 +198,8 @@ def _standing(unit: UnitRecord) -> dict[str, Any]:
         "edited_at": iso(unit.edited_at),
         "trust": unit.trust,
         "risks": list(unit.risks),
-        "consolidated_at": None,
-        "consolidation_failed_at": None,
+        "consolidated_at": iso(state.done_at),
+        "consolidation_failed_at": iso(state.failed_at),
         "superseded_by": unit.superseded_by or None,
     }
 
@@ -191,7 +207,7 @@ def _standing(unit: UnitRecord) -> dict[str, Any]:
 def _mentions(txn: ReadTxn, bank: int, unit: UnitRecord) -> list[dict[str, Any]]:
     """Where the claim was said: the unit's own place first."""
     places: list[UnitRecord | MentionRecord] = [unit]
-    if unit.proof_count > 1:
+    if unit.proof_count > 1 and unit.network != OBSERVATION:
         places += mentions.mentions_of(txn, bank, unit.id)
     return [
         {
@@ -205,7 +221,7 @@ def _mentions(txn: ReadTxn, bank: int, unit: UnitRecord) -> list[dict[str, Any]]
     ]
 
 
-def _list_item(unit: UnitRecord, names: Names, sources: list[UnitRecord]) -> dict[str, Any]:
+def _list_item(txn: ReadTxn, bank: int, unit: UnitRecord, names: Names) -> dict[str, Any]:
     return {
         "id": unit.id,
         "text": unit.text,
@@ -218,9 +234,9 @@ def _list_item(unit: UnitRecord, names: Names, sources: list[UnitRecord]) -> dic
         "proof_count": unit.proof_count,
         "tags": list(unit.tags),
         "metadata": dict(unit.metadata),
-        **_standing(unit),
+        **_standing(txn, bank, unit),
         "updated_at": iso(unit.updated_at),
-        "source_memory_ids": [source.id for source in sources],
+        "source_memory_ids": [source.id for source in _sources(txn, bank, unit)],
     }
 
 
@@ -257,7 +273,7 @@ def get_memory(partition: Partition, tenant: str, bank_id: str, params: dict[str
             "tags": list(unit.tags),
             "metadata": dict(unit.metadata),
             "observation_scopes": _scopes(document),
-            **_standing(unit),
+            **_standing(txn, number, unit),
             "proof_count": unit.proof_count,
             "mentions": _mentions(txn, number, unit),
             "updated_at": iso(unit.updated_at),
@@ -297,14 +313,30 @@ def memory_history(partition: Partition, tenant: str, bank_id: str, params: dict
         if unit is None:
             raise NotFound(f"Memory '{asked}' not found")
         while unit.former is not None and (before := _unit(txn, number, unit.former)) is not None:
-            if _said(before) != _said(unit):
-                versions.append(_version(before, unit.recorded_at))
+            if _said(before) != _said(unit) or before.sources != unit.sources:
+                observed = unit.network == OBSERVATION
+                versions.append(_former(txn, number, before, unit) if observed else _version(before, unit.recorded_at))
             unit = before
     return {"versions": versions}
 
 
 def _said(unit: UnitRecord) -> tuple[Any, ...]:
     return unit.text, unit.context, unit.tags, unit.occurred_start, unit.occurred_end, unit.mentioned_at, unit.network
+
+
+def _former(txn: ReadTxn, bank: int, before: UnitRecord, after: UnitRecord) -> dict[str, Any]:
+    """A former version of an observation, and what the next one was built on besides."""
+    new = [one for one in _sources(txn, bank, after) if one.uid not in before.sources]
+    is_new = {one.uid for one in new}
+    return {
+        **_version(before, after.recorded_at),
+        "new_source_memory_ids": [one.id for one in new],
+        "source_facts": [
+            {"id": one.id, "text": one.text, "type": NETWORK_NAMES[one.network], "context": one.context}
+            | {"is_new": one.uid in is_new}
+            for one in _sources(txn, bank, after)
+        ],
+    }
 
 
 def _version(unit: UnitRecord, changed_at: int) -> dict[str, Any]:

@@ -162,27 +162,30 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     _float("opinion_similarity_threshold", 0, 0, 1),
     _float("opinion_retirement_floor", 0.1, 0, 1),
     # observations
-    _flag("enable_observations"),
-    _flag("enable_auto_consolidation"),
-    _string("observations_mission"),
+    _flag("enable_observations", True, "enable_observations"),
+    _flag("enable_auto_consolidation", True, "enable_auto_consolidation"),
+    _string("observations_mission", "observations_mission"),
     BankSetting("default_observation_scopes", f"one of {', '.join(_SCOPES)}, or a list of tag lists", _scopes),
-    _int("max_observations_per_scope", -1, -1),
+    _int("max_observations_per_scope", -1, -1, server="max_observations_per_scope"),
     BankSetting("observation_scope_limits", "a list of objects", _tables),
     BankSetting("consolidation_strategies", "a list of objects", _tables),
-    _int("consolidation_llm_batch_size", 8, 1, 1000),
-    _int("consolidation_llm_parallelism", 4, 1, 256),
-    _int("consolidation_max_memories_per_round", 100, 1, 100_000),
-    _int("consolidation_source_facts_max_tokens", 4096, -1),
-    _int("consolidation_source_facts_max_tokens_per_observation", 256, -1),
+    *(
+        _int(f"consolidation_{name}", default, low, high, f"consolidation_{name}")
+        for name, default, low, high in (
+            ("llm_batch_size", 8, 1, 1000),
+            ("llm_parallelism", 4, 1, 256),
+            ("max_memories_per_round", 100, 1, 100_000),
+            ("source_facts_max_tokens", 4096, -1, 10_000_000),
+            ("source_facts_max_tokens_per_observation", 256, -1, 10_000_000),
+        )
+    ),
     _flag("consolidation_use_decision_model"),
     # reflect
     _string("reflect_mission", "reflect_mission"),
     _int("disposition_skepticism", None, 1, 5, "disposition_skepticism"),
     _int("disposition_literalism", None, 1, 5, "disposition_literalism"),
     _int("disposition_empathy", None, 1, 5, "disposition_empathy"),
-    BankSetting(
-        "disposition_bias_strength", "a number from 0 to 1", _number(0, 1), 1.0, "disposition_bias_strength"
-    ),
+    BankSetting("disposition_bias_strength", "a number from 0 to 1", _number(0, 1), 1.0, "disposition_bias_strength"),
     _flag("reflect_form_opinions", True, "reflect_form_opinions"),
     _int("reflect_source_facts_max_tokens", -1, -1),
     BankSetting("reflect_default_options", "an object", _table),

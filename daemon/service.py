@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from recalld.actors import messages
+from recalld.actors.consolidate.writes import KIND as CONSOLIDATION
+from recalld.actors.curation_messages import CurateJob
 from recalld.actors.directory import AskHealth, Assignment, Shards, with_patience
 from recalld.actors.embedding import Embedder, pack_query
 from recalld.actors.filters import DocumentFilters, MemoryFilters
@@ -29,6 +31,7 @@ from recalld.actors.recall.query import RecallAnswer, RecallQuery
 from recalld.actors.retain.extraction import MODEL
 from recalld.actors.runtime import ActorRef
 from recalld.daemon import archive, bank_settings
+from recalld.daemon.consolidating import Consolidating
 from recalld.daemon.dispatch import Dispatcher, by_strategy, extraction_by, new_operations
 from recalld.daemon.files import FileDesk
 from recalld.daemon.overrides import Overrides
@@ -38,6 +41,7 @@ from recalld.daemon.service_banks import BankService
 from recalld.daemon.service_curation import CurationService
 from recalld.daemon.service_entities import EntityService
 from recalld.daemon.service_models import USAGE, ModelAnswers
+from recalld.daemon.service_observations import ObservationService
 from recalld.daemon.service_opinions import OpinionService
 from recalld.daemon.service_pages import PageService
 from recalld.daemon.service_reflect import ReflectService
@@ -71,7 +75,14 @@ WORK_ATTEMPTS = 15
 
 
 class MemoryService(
-    BankService, CurationService, EntityService, ModelAnswers, OpinionService, PageService, ReflectService
+    BankService,
+    CurationService,
+    EntityService,
+    ModelAnswers,
+    ObservationService,
+    OpinionService,
+    PageService,
+    ReflectService,
 ):
     """The service of one daemon. `worker` starts the Worker actor at its first use."""
 
@@ -118,6 +129,9 @@ class MemoryService(
         self.refreshing = Refreshing(
             settings, self.shards, self._read, self._queries, composer, clock, new_id, self.retain_defaults
         )
+        self.consolidating = Consolidating(settings, self.shards, worker, clock, new_id, self.retain_defaults)
+        self._dispatcher.handlers[CONSOLIDATION] = self.consolidating.run
+        self._dispatcher.listeners.append(self.consolidating.ended)
         self._dispatcher.handlers[outcomes.KIND] = self.refreshing.run
         self._dispatcher.handlers[JUDGE_KIND] = self.judge_opinions
         self._dispatcher.listeners.append(self.refreshing.ended)
@@ -127,9 +141,11 @@ class MemoryService(
         """Begin to work off stored operations."""
         self._dispatcher.start()
         self.refreshing.start()
+        self.consolidating.start()
 
     async def close(self) -> None:
         """Stop taking operations, end the actors, let the home go."""
+        await self.consolidating.stop()
         await self.refreshing.stop()
         await self._dispatcher.stop()
         await asyncio.to_thread(self._queries.shutdown)
@@ -192,6 +208,8 @@ class MemoryService(
         if isinstance(job, messages.EraseJob):
             await self.files.tidy(job.tenant, job.bank_id)
             self.refreshing.soon(job.tenant, job.bank_id)
+        if isinstance(job, (messages.RetainJob, messages.EraseJob, messages.PatchDocument, CurateJob)):
+            self.consolidating.soon(job.tenant, job.bank_id)
         return done
 
     async def _submit(self, tenant: str, bank_id: str, items: list[RetainItem], operation_id: str | None) -> list[str]:

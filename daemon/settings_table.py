@@ -16,7 +16,7 @@ from typing import Any
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.trust.instructions import SOURCE_LEVELS
 from recalld.actors.trust.redaction import POLICIES
-from recalld.daemon.settings_reflect import ReflectRows
+from recalld.daemon.settings_consolidation import ConsolidationRows
 from recalld.daemon.settings_rows import TYPES, Setting
 from recalld.daemon.settings_rows import row as _row
 
@@ -35,8 +35,8 @@ def _engine(
 
 SECTIONS = (
     "embedding", "extraction", "retain", "recall", "graph", "rank", "bank", "store", "operations", "ray", "admission",
-    "budget", "files", "ledger", "llm", "pages", "opinions",
-    "reflect", "disposition",
+    "budget", "files", "ledger", "llm", "mcp", "pages", "opinions",
+    "reflect", "disposition", "consolidation",
 )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def _half_the_cores() -> int:
 
 # ruff: noqa: RUF009 - every row is one call of `_row`, which makes a field
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ReflectRows):
+class Settings(ConsolidationRows):
     """Every setting with its value. Made by `recalld.daemon.settings.load`; `Settings()` is all defaults."""
 
     # Where it lives and what it listens on

@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from recalld.daemon.consolidating import consolidation_by
 from recalld.daemon.exchange import Call, Reply
 from recalld.daemon.metrics import CONTENT_TYPE
 from recalld.daemon.openapi import docs_html, document
@@ -36,8 +37,8 @@ async def live(call: Call) -> dict[str, Any]:
 
 async def show_version(call: Call) -> dict[str, Any]:
     features = {
-        "observations": False,
-        "mcp": False,
+        "observations": call.settings.enable_observations and consolidation_by(call.settings) != "none",
+        "mcp": call.settings.mcp_enabled,
         "worker": True,
         "bank_config_api": call.settings.enable_bank_config_api,
         "bank_llm_health": False,
