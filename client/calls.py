@@ -105,6 +105,17 @@ class Calls(Generic[R]):
         body = {"query": query} | _without_none(options)
         return self._send("POST", self._bank(bank_id, "memories", "recall"), body, retry=True)
 
+    def reflect(self, bank_id: str, query: str, **options: Any) -> R:
+        """An answer from what the bank knows and believes.
+
+        `options` are the fields of the request: budget, context, max_tokens, include, response_schema, tags,
+        tags_match, tag_groups, apply_all_directives, fact_types, exclude_mental_models, exclude_mental_model_ids, mode,
+        query_timestamp, bias_strength, max_cost, max_llm_calls, form_opinions. It is not asked again by itself: each
+        time may cost model calls.
+        """
+        body = {"query": query} | _without_none(options)
+        return self._send("POST", self._bank(bank_id, "reflect"), body)
+
     def list_memories(self, bank_id: str, **filters: Any) -> R:
         """A page of memories. Filters: type, q, state, document_id, entity_id, tags, tags_match, time_field,
         start_date, end_date, limit, offset."""

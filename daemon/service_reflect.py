@@ -50,6 +50,15 @@ class ReflectService:
         prepared = await self._prepared(tenant, bank_id, request, reads_alone)
         return to_wire(prepared, await self.reflect_answer(prepared))
 
+    async def reflect_options(self, tenant: str, bank_id: str) -> Answer:
+        """The bank's default options for reflects."""
+        try:
+            overrides = (await self._read("bank", tenant, bank_id))["overrides"]
+        except BankNotFound:
+            return {}
+        options: Answer = overrides.get("reflect_default_options") or {}
+        return options
+
     async def reflect_answer(self, request: ReflectRequest) -> ReflectAnswer:
         """Have the worker carry it out. A caller that is cancelled ends it there too."""
         seconds = self.settings.reflect_wall_timeout + SLACK_SECONDS

@@ -96,6 +96,8 @@ def memory_text(memory: Plain, nonce: str) -> str:
     inside = str(memory["text"])
     if memory.get("context"):
         inside += f"\n(context: {memory['context']})"
+    if memory.get("entities"):
+        inside += f"\n(entities: {', '.join(map(str, memory['entities']))})"
     if memory.get("holder"):
         inside += f"\n(held by: {memory['holder']})"
     about = {

@@ -193,7 +193,7 @@ class Toolbox:
     async def _search_observations(self, arguments: Mapping[str, Any]) -> tuple[str, Plain]:
         query, request, config = _query(arguments), self._request, self._deps.config
         tokens = _tokens(arguments, request.search_observations_max_tokens or OBSERVATION_TOKENS)
-        entities = ENTITY_TOKENS if request.search_observations_include_entities else None
+        entities = None if request.search_observations_include_entities is False else ENTITY_TOKENS
         sources = int(config.get("reflect_source_facts_max_tokens") or -1)
         search = self.search(
             query, (_OBSERVATION,), tokens, entity_tokens=entities, source_tokens=None if sources < 0 else sources

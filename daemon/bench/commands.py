@@ -122,6 +122,40 @@ def locomo(
 
 
 @app.command()
+def reflect(
+    file: Annotated[Path, typer.Argument(help="A LoCoMo-shaped file: a list of {sample_id, conversation, qa}.")],
+    split: Annotated[
+        str, typer.Option(help="tune: the first two of every five conversations; held: the others; all.")
+    ] = "held",
+    questions: Annotated[int, typer.Option(min=0, help="Questions asked of each conversation; 0 asks all.")] = 0,
+    conversations: Annotated[int, typer.Option(min=0, help="Only the first conversations; 0 takes all.")] = 0,
+    budget: Annotated[str, typer.Option(help="Budget of each recall: low, mid or high.")] = "mid",
+    runtime: RuntimeOption = "inline",
+    setting: SettingOption = None,
+    url: MeasuredUrlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answers without a model: gold words in what they cite, dates, and what is said not to be found.
+
+    The floor under which nothing counts as found was set on the split tune; held was never looked at for it.
+
+    Example:
+
+      recalld bench reflect locomo10.json --split held
+    """
+    if split not in ("tune", "held", "all"):
+        raise CommandError("--split is tune, held or all.", USAGE)
+    check(budget, url)
+    one_blas_thread()
+    import recalld.daemon.bench.reflect as measure
+    from recalld.daemon.bench.report import show
+
+    settings = checked_settings(runtime, setting)
+    plan = measure.Plan(file, split, questions, conversations, budget, settings, url)
+    show(asyncio.run(measure.run(plan)), as_json)
+
+
+@app.command()
 def extract(
     files: Annotated[list[Path], typer.Argument(help="Files of labelled items, one JSON object a line.")],
     mode: Annotated[str, typer.Option(help="Extraction mode: concise, verbose, custom or verbatim.")] = "concise",

@@ -20,6 +20,7 @@ READS_ALONE = ("hindsight-client",)
 class Reflecting(Protocol):
     """The part of the service that reflects."""
 
+    async def reflect_options(self, tenant: str, bank_id: str) -> dict[str, Any]: ...
     def new_reflect(self) -> tuple[str, int]: ...
     async def reflect(
         self, tenant: str, bank_id: str, request: ReflectRequest, *, reads_alone: bool = False
@@ -31,7 +32,9 @@ class Reflecting(Protocol):
 
 async def reflect(call: Call) -> dict[str, Any] | Reply:
     service = cast(Reflecting, call.service)
-    request = call.body_as(wire.ReflectRequest).to_asked(call.tenant, call.bank, *service.new_reflect())
+    options = await service.reflect_options(call.tenant, call.bank)
+    body = call.body_as(wire.ReflectRequest).with_defaults(options)
+    request = body.to_asked(call.tenant, call.bank, *service.new_reflect())
     reads_alone = call.headers.get("User-Agent", "").lower().startswith(READS_ALONE)
     if EVENTS in call.headers.get("Accept", "").lower():
         steps = service.reflect_steps(call.tenant, call.bank, request, reads_alone=reads_alone)

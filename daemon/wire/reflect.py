@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from recalld.actors.reflect.request import ReflectRequest as Asked
 from recalld.daemon.wire.base import RequestModel, ResponseModel, Tags, TagsMatch, micros, parse_datetime
@@ -15,6 +15,7 @@ from recalld.storage.records import NETWORK_NAMES
 
 SCHEMA_TYPES = ("string", "number", "integer", "boolean", "array", "object")
 MAX_QUERY = 100_000
+MAX_ANSWER = 4096
 
 
 class FactsIncludeOptions(RequestModel):
@@ -42,23 +43,25 @@ class ReflectIncludeOptions(RequestModel):
 
 
 class ReflectRequest(RequestModel):
+    """A null is a field that is not given: the bank's `reflect_default_options` stand in, then the defaults."""
+
     query: str = Field(max_length=MAX_QUERY)
-    budget: Literal["low", "mid", "high"] = "low"
+    budget: Literal["low", "mid", "high"] | None = None
     context: str | None = Field(None, max_length=MAX_QUERY)
-    max_tokens: int = Field(4096, ge=0, le=MAX_TOKENS)
+    max_tokens: int | None = Field(None, ge=0, le=MAX_TOKENS)
     include: ReflectIncludeOptions | None = None
     response_schema: dict[str, Any] | None = None
     tags: Tags | None = None
-    tags_match: TagsMatch = "any"
+    tags_match: TagsMatch | None = None
     tag_groups: list[TagGroup] | None = None
-    apply_all_directives: bool = False
+    apply_all_directives: bool | None = None
     fact_types: list[str] | None = None
-    exclude_mental_models: bool = False
+    exclude_mental_models: bool | None = None
     exclude_mental_model_ids: list[str] | None = None
     reflect_search_observations_max_tokens: int | None = Field(None, ge=1, le=MAX_TOKENS)
     reflect_search_observations_include_entities: bool | None = None
     # beyond the contract
-    mode: Literal["auto", "model", "extractive"] = "auto"
+    mode: Literal["auto", "model", "extractive"] | None = None
     query_timestamp: str | None = None
     bias_strength: float | None = Field(None, ge=0, le=1, allow_inf_nan=False)
     max_cost: float | None = Field(None, ge=0, allow_inf_nan=False)
@@ -101,6 +104,24 @@ class ReflectRequest(RequestModel):
             raise ValueError("tags and tag_groups exclude each other; put the tags into a group")
         return self
 
+    def with_defaults(self, options: dict[str, Any]) -> ReflectRequest:
+        """This request, its open fields filled from a bank's default options. Raises `BadRequest` for bad ones."""
+        given = {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
+        open_ = {
+            name: value for name, value in options.items() if name in type(self).model_fields and name not in given
+        }
+        if given.get("tags") or given.get("tag_groups"):
+            open_ = {name: value for name, value in open_.items() if name not in ("tags", "tag_groups")}
+        open_.pop("query", None)
+        if not open_:
+            return self
+        try:
+            return type(self).model_validate({**open_, **self.model_dump(by_alias=True, include=set(given))})
+        except ValidationError:
+            raise BadRequest(
+                "The bank's reflect_default_options do not fit a reflect; change or remove them."
+            ) from None
+
     def to_asked(self, tenant: str, bank_id: str, id: str, now: int) -> Asked:
         """The request as the reflector takes it. Raises `BadRequest` for a bad query_timestamp."""
         include = self.include or ReflectIncludeOptions()
@@ -116,16 +137,16 @@ class ReflectRequest(RequestModel):
             query=query,
             now=now,
             id=id,
-            budget=self.budget,
+            budget=self.budget or "low",
             context=context,
-            max_tokens=self.max_tokens,
+            max_tokens=MAX_ANSWER if self.max_tokens is None else self.max_tokens,
             response_schema=_typed(self.response_schema),
             tags=tuple(dict.fromkeys(self.tags or ())),
-            tags_match=self.tags_match,
+            tags_match=self.tags_match or "any",
             tag_groups=[node.model_dump(by_alias=True) for node in self.tag_groups] if self.tag_groups else None,
-            apply_all_directives=self.apply_all_directives,
+            apply_all_directives=bool(self.apply_all_directives),
             fact_types=tuple(dict.fromkeys(self.fact_types or ())),
-            exclude_mental_models=self.exclude_mental_models,
+            exclude_mental_models=bool(self.exclude_mental_models),
             exclude_mental_model_ids=tuple(self.exclude_mental_model_ids or ()),
             include_facts=include.facts is not None,
             include_tool_calls=include.tool_calls is not None,
@@ -136,7 +157,7 @@ class ReflectRequest(RequestModel):
             bias_strength=self.bias_strength,
             query_timestamp=instant,
             utc_offset=offset,
-            mode=self.mode,
+            mode=self.mode or "auto",
             max_cost=self.max_cost,
             max_llm_calls=self.max_llm_calls,
             form_opinions=self.form_opinions,

@@ -206,3 +206,17 @@ async def test_an_extractive_answer_can_be_asked_for(world: World) -> None:
     found = await world.reflect("When did Ana move to Lyon?", mode="extractive", include={"facts": {}, "explain": {}})
     assert found["mode"] == "extractive" and found["text"].startswith("12 May 2026.") and found["certainty"] == "high"
     assert not world.bodies and found["explain"]["kind"] == "when"
+
+
+async def test_open_fields_take_the_banks_default_options(world: World) -> None:
+    options = {"fact_types": ["world"], "budget": "high", "max_tokens": 77, "query": "never this"}
+    await world.send("PATCH", BANK + "/config", {"updates": {"reflect_default_options": options}})
+    world.says(SEARCHES[1], done())
+    await world.reflect(max_tokens=None)
+    assert "at most about 77 tokens" in told(world.bodies[0]) and "Where does Ana live?" in told(world.bodies[0])
+    assert "search_observations" not in str(world.bodies[0]["tools"])
+    world.says(*SEARCHES, done())
+    await world.reflect(fact_types=["world", "observation"], max_tokens=55)
+    assert "about 55 tokens" in told(world.bodies[-1])
+    await world.send("PATCH", BANK + "/config", {"updates": {"reflect_default_options": {"budget": "endless"}}})
+    assert "reflect_default_options" in (await world.reflect(status=400))["detail"]
