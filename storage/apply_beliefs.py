@@ -40,7 +40,8 @@ class BeliefChanges:
     _erase: Callable[[UnitsErased], None]
     _touched: set[str]
     """Ids of units whose rows changed since beliefs were settled."""
-    _told: int
+    _told: list[AuditRecord]
+    _counted: int
     _at: int
     """When the change under way happens."""
     _beliefs: bool | None
@@ -56,39 +57,43 @@ class BeliefChanges:
     # -- judgements ------------------------------------------------------------------------------------------------
 
     def _believe(self, change: BeliefsMoved) -> None:
-        """Store judgements; a unit that was judged for an opinion before is passed over."""
+        """Store judgements; a unit that was judged for an opinion before is passed over, and so is one that ended."""
         self.settle_beliefs()
         held: dict[str, BeliefRecord] = {}
+        found: dict[str, UnitRecord] = {}
         now: dict[str, float] = {}
         for opinion_id in (*change.formed, *(move.opinion for move in change.moves)):
-            uid = self.uid_of(opinion_id)
-            opinion = None if uid is None else self.unit(uid)
-            if opinion is None or opinion_id in held:
+            opinion = None if opinion_id in held else self._current(opinion_id)
+            if opinion is None:
                 continue
             known = beliefs.belief(self.txn, self.bank, opinion_id)
             base = now[opinion_id] = beliefs.within(BASE if opinion.confidence is None else opinion.confidence)
             known = known or BeliefRecord(opinion_id, base, change.floor, made_by=change.made_by)
-            held[opinion_id] = dataclasses.replace(known, floor=change.floor)
+            found[opinion_id], held[opinion_id] = opinion, dataclasses.replace(known, floor=change.floor)
+        there = {unit: self._is_evidence(unit) for unit in {move.unit for move in change.moves} if unit}
         for move in change.moves:
             if move.opinion not in held:
                 continue
-            if move.unit and not self._is_news(move):
-                continue
+            if move.unit:
+                ended = found[move.opinion].retired_at is not None
+                if ended or not there[move.unit] or beliefs.judged(self.txn, self.bank, move.opinion, move.unit):
+                    continue
             now[move.opinion] = self._judge(change, move, held, now[move.opinion])
         for opinion_id, record in held.items():
             self.txn.put(keys.named(self.bank, keys.BELIEF, opinion_id), codec.encode(record))
         if held:
             self._beliefs = True
             # The newest event comes last, so what stood before needs no replay.
-            self._set_confidences({opinion_id: (held[opinion_id], value) for opinion_id, value in now.items()})
+            self._set_confidences([(found[one], record, now[one]) for one, record in held.items()])
+        self._write_told()
 
-    def _is_news(self, move: BeliefMove) -> bool:
-        """The unit is there, and was not judged for the opinion before."""
-        uid = self.uid_of(move.unit)
-        unit = None if uid is None else self.unit(uid)
-        if unit is None or beliefs.withdrawn(unit) is not None:
-            return False
-        return not beliefs.judged(self.txn, self.bank, move.opinion, move.unit)
+    def _current(self, unit_id: str) -> UnitRecord | None:
+        uid = self.uid_of(unit_id)
+        return None if uid is None else self.unit(uid)
+
+    def _is_evidence(self, unit_id: str) -> bool:
+        unit = self._current(unit_id)
+        return unit is not None and beliefs.withdrawn(unit) is None
 
     def _judge(self, change: BeliefsMoved, move: BeliefMove, held: dict[str, BeliefRecord], before: float) -> float:
         number = held[move.opinion].next_event
@@ -132,6 +137,7 @@ class BeliefChanges:
                         moved.add(unit_id)
                 moved |= self._evidence_changed(unit_id)
             self._recount(moved)
+        self._write_told()
 
     def _evidence_changed(self, unit_id: str) -> set[str]:
         """Opinions for which a unit counts otherwise than before."""
@@ -180,35 +186,34 @@ class BeliefChanges:
 
     def _recount(self, opinions: set[str]) -> None:
         """Set the confidence of opinions to the replay of their events."""
-        found: dict[str, tuple[BeliefRecord, float]] = {}
+        found: list[tuple[UnitRecord, BeliefRecord, float]] = []
         for opinion_id in sorted(opinions):
-            held = beliefs.belief(self.txn, self.bank, opinion_id)
-            if held is not None:
-                found[opinion_id] = held, beliefs.replay(held.base, beliefs.events(self.txn, self.bank, opinion_id))
+            held, opinion = beliefs.belief(self.txn, self.bank, opinion_id), self._current(opinion_id)
+            if held is not None and opinion is not None:
+                confidence = beliefs.replay(held.base, beliefs.events(self.txn, self.bank, opinion_id))
+                found.append((opinion, held, confidence))
         for opinion_id, before, after in self._set_confidences(found):
             self._tell("opinion_moved", {"opinion_id": opinion_id, "before": before, "after": after, "by": "replay"})
 
-    def _set_confidences(self, found: dict[str, tuple[BeliefRecord, float]]) -> list[tuple[str, float | None, float]]:
+    def _set_confidences(
+        self, found: list[tuple[UnitRecord, BeliefRecord, float]]
+    ) -> list[tuple[str, float | None, float]]:
         """Write confidences; end and bring back what crossed the floor. (id, before, after) of what changed."""
         rows: dict[int, bytes] = {}
         changed: list[tuple[str, float | None, float]] = []
         ends: list[int] = []
         back: list[int] = []
-        for opinion_id, (held, confidence) in found.items():
-            uid = self.uid_of(opinion_id)
-            record = None if uid is None else self.unit(uid)
-            if uid is None or record is None:
-                continue
+        for record, held, confidence in found:
             if confidence != record.confidence:
-                changed.append((opinion_id, record.confidence, confidence))
+                changed.append((record.id, record.confidence, confidence))
                 self._put_unit(dataclasses.replace(record, confidence=confidence, updated_at=self._at))
-                rows[uid] = self._column(uid)._replace(confidence=confidence).pack()
+                rows[record.uid] = self._column(record.uid)._replace(confidence=confidence).pack()
             if record.retired_at is None and confidence < held.floor:
-                ends.append(uid)
-                self._tell("opinion_retired", {"opinion_id": opinion_id, "reason": BELOW_FLOOR})
+                ends.append(record.uid)
+                self._tell("opinion_retired", {"opinion_id": record.id, "reason": BELOW_FLOOR})
             elif record.state == RETIRED and record.reason == BELOW_FLOOR and confidence >= held.floor:
-                back.append(uid)
-                self._tell("opinion_restored", {"opinion_id": opinion_id, "reason": ABOVE_FLOOR})
+                back.append(record.uid)
+                self._tell("opinion_restored", {"opinion_id": record.id, "reason": ABOVE_FLOOR})
         if rows:
             COLUMN_ROWS.replace(self.txn, self.bank, rows)
             self.delta.add("move_beliefs", list(rows), [after for _, _, after in changed])
@@ -220,7 +225,11 @@ class BeliefChanges:
 
     def _tell(self, action: str, metadata: dict[str, Any]) -> None:
         """An entry of the audit log, its id made of what it says and how many were told before it in this write."""
-        self._told += 1
-        named = f"{self.bank} {self._at} {self._told} {action} {sorted(metadata.items())}"
-        entry = AuditRecord(str(uuid.uuid5(_SPACE, named)), action, "system", self._at, self._at, metadata)
-        audit.record(self.txn, self.bank, (entry,), 0)
+        self._counted += 1
+        named = f"{self.bank} {self._at} {self._counted} {action} {sorted(metadata.items())}"
+        self._told.append(AuditRecord(str(uuid.uuid5(_SPACE, named)), action, "system", self._at, self._at, metadata))
+
+    def _write_told(self) -> None:
+        if self._told:
+            audit.record(self.txn, self.bank, tuple(self._told), 0)
+            self._told.clear()

@@ -65,11 +65,11 @@ def believe(applier: Applier, ids: Mapping[str, str], write: CommitRetain, belie
         dataclasses.replace(one, opinion=ids.get(one.opinion, one.opinion), unit=ids.get(one.unit, one.unit))
         for one in believing.weighed
     ]
-    weighed = [one for one in weighed if one.opinion != one.unit and _is_held(applier, one.opinion)]
+    weighed = [one for one in weighed if one.opinion != one.unit]
     if not weighed:
         return None
     if not believing.judged:
-        return _ask_later(applier, weighed, write)
+        return _ask_later(applier, [one for one in weighed if _is_held(applier, one.opinion)], write)
     move(applier, believing.settings, weighed, write.now, BY_RULES)
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,13 +87,14 @@ def weigh(
     for at, unit in enumerate(units):
         if unit.question or unit.network == OBSERVATION:
             continue
-        touched: list[PreparedUnit | UnitRecord] = []
+        touched: list[Touched] = []
         if snap is not None and len(opinions):
             touched += _stored(snap, opinions, unit, rows[at], least)
         for other in own:
-            if other < at and (_shared_names(units[other], unit) or float(rows[other] @ rows[at]) >= least):
-                touched.append(units[other])
-        said = [one for held in touched if (one := _weighed(snap, held, unit, judge)) is not None]
+            shared = _shared_names(units[other], unit) if other < at else ()
+            if other < at and (shared or float(rows[other] @ rows[at]) >= least):
+                touched.append(Touched(units[other], shared))
+        said = [_weighed(one, unit, judge) for one in touched if counts_for(one.opinion, unit)]
         near = [one for one in said if one.verdict == NEUTRAL][:NEUTRALS] if judge else said
         found += [one for one in said if one.verdict != NEUTRAL or one in near]
     return Believing(settings, tuple(found), judge) if found else None
@@ -105,21 +106,38 @@ def _opinions(snap: Snapshot | None) -> NDArray[np.int64]:
     return np.flatnonzero(snap.columns.live & (snap.columns.network == OPINION))
 
 
+class Touched(NamedTuple):
+    """An opinion that a unit touches, and the names of what both are about."""
+
+    opinion: PreparedUnit | UnitRecord
+    shared: tuple[str, ...]
+
+
 def _stored(
     snap: Snapshot, opinions: NDArray[np.int64], unit: PreparedUnit, row: NDArray[np.float32], least: float
-) -> list[UnitRecord]:
+) -> list[Touched]:
     scores = snap.cosine(opinions, row)
     near = scores >= least
-    for number in entity_numbers(snap, (one.name for one in unit.entities)):
-        near |= np.isin(opinions, snap.entity_uids(number, snap.n))
+    numbers = entity_numbers(snap, (one.name for one in unit.entities))
+    for number in numbers:
+        near[np.searchsorted(opinions, _among(snap, number, opinions))] = True
     chosen = np.flatnonzero(near)
     if not len(chosen):
         return []
     chosen = chosen[np.argsort(-scores[chosen], kind="stable")][: 2 * LOOKED_AT]
     close = {int(opinions[at]) for at in chosen if scores[at] >= least}
-    bodies = (body.record for body in snap.bodies([int(opinions[at]) for at in chosen]))
-    # One entity in common is enough, but not the holder: they are in everything they say.
-    return [one for one in bodies if one.uid in close or shared_entities(snap, one, unit)][:LOOKED_AT]
+    out: list[Touched] = []
+    for body in snap.bodies([int(opinions[at]) for at in chosen]):
+        shared = _shared(snap, body.record, numbers)
+        if shared or body.record.uid in close:
+            out.append(Touched(body.record, shared))
+    return out[:LOOKED_AT]
+
+
+def _among(snap: Snapshot, entity: int, opinions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Those of `opinions` that name an entity."""
+    named = snap.entity_uids(entity, snap.n)
+    return np.intersect1d(opinions, named, assume_unique=True)
 
 
 def entity_numbers(snap: Snapshot, names: Iterable[str]) -> set[int]:
@@ -132,11 +150,10 @@ def entity_numbers(snap: Snapshot, names: Iterable[str]) -> set[int]:
     return found
 
 
-def shared_entities(snap: Snapshot, opinion: UnitRecord, unit: PreparedUnit) -> tuple[str, ...]:
-    """Names of what a stored opinion and a unit are both about."""
-    numbers = entity_numbers(snap, (one.name for one in unit.entities)) & set(opinion.entities)
-    labels = (snap.entity_label(number) for number in numbers)
-    return tuple(name for label in labels if label for name in (label[1],) if folded(name) != folded(opinion.speaker))
+def _shared(snap: Snapshot, opinion: UnitRecord, numbers: set[int]) -> tuple[str, ...]:
+    """Names of entities, by number, that an opinion names too: not its holder, who is in everything they say."""
+    labels = (snap.entity_label(number) for number in opinion.entities if number in numbers)
+    return tuple(label[1] for label in labels if label is not None and folded(label[1]) != folded(opinion.speaker))
 
 
 def _shared_names(opinion: PreparedUnit, unit: PreparedUnit) -> tuple[str, ...]:
@@ -153,17 +170,9 @@ def counts_for(opinion: PreparedUnit | UnitRecord, unit: PreparedUnit | UnitReco
     return unit.trust in (NORMAL, TRUSTED) or unit.trust == opinion.trust
 
 
-def _weighed(
-    snap: Snapshot | None, opinion: PreparedUnit | UnitRecord, unit: PreparedUnit, judge: bool
-) -> Weighed | None:
-    if not counts_for(opinion, unit):
-        return None
+def _weighed(touched: Touched, unit: PreparedUnit, judge: bool) -> Weighed:
+    opinion, shared = touched
     if not judge:
         return Weighed(opinion.id, unit.id)
-    if isinstance(opinion, UnitRecord):
-        shared = () if snap is None else shared_entities(snap, opinion, unit)
-    else:
-        shared = _shared_names(opinion, unit)
     said = by_rules(Pair(opinion.text, unit.text, shared=shared))
-    same = said.same and unit.network == OPINION
-    return Weighed(opinion.id, unit.id, said.verdict, said.reason, same)
+    return Weighed(opinion.id, unit.id, said.verdict, said.reason, said.same and unit.network == OPINION)

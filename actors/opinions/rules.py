@@ -244,7 +244,7 @@ def _negated(words: list[str], at: int) -> bool:
 
 def judge(opinion: str, evidence: str, shared: Iterable[str] = ()) -> Finding:
     """What `evidence` says about `opinion`. `shared` are names both are known to be about."""
-    if is_question(evidence):
+    if _asks(evidence):
         return Finding(NEUTRAL, ASKED)
     held, told = read(opinion), read(evidence)
     names = frozenset(stem(word) for name in shared for word in words_of(name))
@@ -259,6 +259,9 @@ def judge(opinion: str, evidence: str, shared: Iterable[str] = ()) -> Finding:
     if about is None:
         return Finding(NEUTRAL, OTHER)
     return _valued(held, about) if held.signs else _proposed(held, about)
+
+
+_asks = lru_cache(maxsize=1024)(is_question)
 
 
 def _same(held: Reading, told: Reading) -> Finding | None:
@@ -281,7 +284,7 @@ def _sum(signs: Iterable[_Sign]) -> Counter[tuple[str, int]]:
 def _about(held: Reading, told: Reading, names: frozenset[str]) -> Reading | None:
     """The clauses of the evidence that are about what the opinion is about; None when none is."""
     topics = held.topics | names
-    subject = frozenset(_subject(held)) | names
+    subject = _subject(held) | names
     wanted = subject & told.content if subject & told.content else topics & told.content
     if not wanted:
         return None
@@ -311,11 +314,12 @@ _VERB = re.compile(
 )
 
 
-def _subject(held: Reading) -> set[str]:
+@lru_cache(maxsize=4096)
+def _subject(held: Reading) -> frozenset[str]:
     """Content words before the first verb."""
     match = _VERB.search(held.text)
     head = held.text[: match.start()] if match and match.start() else held.text
-    return {word for word in (stem(w) for w in words_of(head)) if word in held.topics} or set(held.topics)
+    return frozenset(stem(word) for word in words_of(head)) & held.topics or held.topics
 
 
 def _valued(held: Reading, told: Reading) -> Finding:
@@ -386,6 +390,7 @@ def _compared(held: str, told: str) -> Finding | None:
     return Finding(CONTRADICT, COMPARED)
 
 
+@lru_cache(maxsize=4096)
 def _comparison(text: str) -> tuple[str, str, str] | None:
     """(the better, the worse, in what)."""
     match = _COMPARE.search(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,7 +97,7 @@ async def test_three_confirmations_a_contradiction_and_a_neutral_give_the_exact_
     assert [one["text"] for one in shown["evidence_for"]] == list(FACTS)[:3]
     assert [one["text"] for one in shown["evidence_against"]] == [list(FACTS)[3]]
     told = [row["metadata"] for row in (await wire.ok("GET", "/audit-logs", action="opinion_judged"))["items"]][::-1]
-    assert [(one["before"], one["after"]) for one in told] == list(zip(seen, seen[1:], strict=False))
+    assert [(one["before"], one["after"]) for one in told] == list(itertools.pairwise(seen))
     assert [one["judgement"] for one in told] == [verdict for verdict, _ in FACTS.values()]
     assert not any("reason" in one for one in told), "a model's words may repeat a text that is erased one day"
     calls = (await wire.ok("GET", "/llm-requests"))["items"]
