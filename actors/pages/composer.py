@@ -25,7 +25,7 @@ class ExtractiveComposer:
     async def _found(self, ask: Ask, first_uid: int) -> tuple[Composition, list[Plain]]:
         started = time.perf_counter()
         results = await self._recall(ask, first_uid)
-        usable, left_out = extractive.usable(extractive.relevant(results))
+        usable, left_out = extractive.usable(extractive.relevant(ask.question, results))
         counts: Plain = {}
         for one in results:
             counts[one["type"]] = counts.get(one["type"], 0) + 1

@@ -12,15 +12,16 @@ from typing import Any
 
 from recalld.actors.pages.blocks import Page, parse
 from recalld.actors.recall.packing import estimate_tokens
+from recalld.actors.reflect import questions
+from recalld.actors.reflect.extractive import LEAST_FIT
+from recalld.actors.reflect.weighing import weigh
 
 NOTICE = "*Extractive page: sentences from memory, chosen by relevance. No language model wrote it.*"
 SECTIONS = {"observation": "Observations", "world": "Facts", "experience": "Experiences"}
 MOST = 25
 """Sentences on a page: what ranks behind them answers another question."""
-CLOSE = 0.3
-"""Least cosine of a fact that shares no word with the question."""
-BEHIND = 0.3
-"""Share of the best final score below which a fact is about something else."""
+BEHIND = 0.5
+"""Share of the best fit below which a fact is about something else."""
 
 _CITED = re.compile(r"\[([0-9a-f]{8})\](?!\()")
 _DATED = re.compile(r"- \*\*(\d{4}-\d{2}-\d{2})")
@@ -55,21 +56,17 @@ def _day(instant: Any) -> str:
     return str(instant)[:10] if instant else ""
 
 
-def relevant(facts: Sequence[Fact]) -> list[Fact]:
-    """What of a recall's results is about the question: neighbours and friends of a hit come along in a recall.
+def relevant(question: str, facts: Sequence[dict[str, Any]]) -> list[Fact]:
+    """What of a recall's results is about the question, the best first.
 
-    A fact has words of the question or is close to it in meaning, and is not far behind the best.
+    A recall brings what is least far away, however far that is; here a fact must fit as well as a reflect without a
+    model demands of an answer, and not much worse than the best.
     """
-
-    def score(fact: Fact, name: str) -> float:
-        return float((fact.get("scores") or {}).get(name) or 0.0)
-
-    best = max((score(one, "final") for one in facts), default=0.0)
-    return [
-        one
-        for one in facts
-        if (score(one, "keyword") > 0 or score(one, "semantic") >= CLOSE) and score(one, "final") >= BEHIND * best
-    ]
+    weighed = weigh(questions.read(question), facts)
+    fits = [(one.for_asked * one.fit, one.memory) for one in weighed]
+    best = max((fit for fit, _ in fits), default=0.0)
+    kept = [pair for pair in fits if pair[0] >= max(LEAST_FIT, BEHIND * best)]
+    return [fact for _, fact in sorted(kept, key=lambda pair: -pair[0])]
 
 
 def usable(facts: Iterable[Fact]) -> tuple[list[Fact], int]:

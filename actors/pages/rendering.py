@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recalld.actors.pages.extractive import NOTICE
 from recalld.storage.analysis import term_frequencies
 from recalld.storage.isotime import iso
 from recalld.storage.pages import FOLDER, PAGE, FormerContent, MentalModel, PageContent, PageNode
@@ -75,8 +76,8 @@ def log(node: PageNode, formers: Sequence[FormerContent]) -> str:
 
 
 def snippet(text: str) -> str:
-    """The opening of a page, on one line."""
-    opening = " ".join(text.split())
+    """The opening of a page, on one line, without the line that says who wrote it."""
+    opening = " ".join(text.removeprefix(NOTICE).split())
     if not opening:
         return NO_CONTENT
     return opening if len(opening) <= SNIPPET else opening[: SNIPPET - 1].rsplit(" ", 1)[0] + "…"
