@@ -89,7 +89,8 @@ class Applier(ClaimChanges, BeliefChanges, ObservationChanges, PlaceChanges, Rec
         self._documents = 0
         self._erased = False
         self._touched: set[str] = set()
-        self._told = 0
+        self._told: list[audit.AuditRecord] = []
+        self._counted = 0
         self._beliefs: bool | None = None
         self._at = 0
 
@@ -304,7 +305,7 @@ class Applier(ClaimChanges, BeliefChanges, ObservationChanges, PlaceChanges, Rec
             self._link(links, new.uid, new.causes, CAUSED_BY, weights)
             self._link(links, new.uid, [o for o, _ in new.similar], SEMANTIC, [w for _, w in new.similar])
             if new.sources:
-                self._build_on(links, new.uid, new.sources)
+                self._build_on(links, new.uid, new.sources, echo=new.like >= 0)
         rows = np.array([tuple(row) for row in columns], COLUMN_DTYPE)
         size = COLUMN_DTYPE.itemsize
         data = rows.tobytes()
