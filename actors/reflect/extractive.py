@@ -28,6 +28,8 @@ LEAST_FIT = 0.9
 """Floor of the best fit: below it nothing stored has to do with the question."""
 FIRM_FIT, FAIR_FIT = 1.85, 1.4
 """From these fits on an answer is called certain, or likely."""
+RELATED = 0.3
+"""Share of the best fit below which a memory is not cited beside the best."""
 SHOWN = {LIST: 8, SUMMARY: 8}
 """How many memories are told in full; the rest are named as further sources."""
 USUALLY_SHOWN = 3
@@ -94,9 +96,11 @@ def choose(question: Question, weighed: Sequence[Weighed]) -> list[Weighed]:
 
     def worth(one: Weighed) -> float:
         score = float((one.memory.get("scores") or {}).get("final") or 0.0)
-        return score * (0.55 + 0.45 * one.for_asked) + 0.15 * one.covers
+        return score * (0.75 + 0.25 * one.for_asked) + 0.1 * one.covers
 
-    ranked = sorted(weighed, key=worth, reverse=True)[:MOST_CITED]
+    bar = RELATED * max((one.for_asked * one.fit for one in weighed), default=0.0)
+    related = [one for one in weighed if one.for_asked * one.fit >= bar]
+    ranked = sorted(related, key=worth, reverse=True)[:MOST_CITED]
     if question.kind == WHEN:
         return _dated_first(ranked)
     if question.kind == HOW_MANY:
