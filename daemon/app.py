@@ -16,8 +16,10 @@ from aiohttp import web
 from recalld.daemon.admission import Lane
 from recalld.daemon.exchange import Call, Rejected, Reply, ignored_header, read_body, read_query, respond
 from recalld.daemon.guard import Guard
+from recalld.daemon.mcp.http import Endpoint, McpEdge
 from recalld.daemon.metrics import Metrics
 from recalld.daemon.routes import ROUTES
+from recalld.daemon.routes.system import package_version
 from recalld.daemon.routing import Route, Router, decode_parameters
 from recalld.daemon.service_api import MemoryServiceApi
 from recalld.daemon.settings_table import Settings
@@ -56,6 +58,11 @@ def build_app(service: MemoryServiceApi, settings: Settings, metrics: Metrics | 
             "access_log": None,  # ours names route templates, and never a query
         },
     )
+
+    async def end_sessions(_: web.Application) -> None:
+        await edge.mcp.stop()
+
+    app.on_shutdown.append(end_sessions)
     return app
 
 
@@ -76,13 +83,14 @@ class Edge:
         }
         for lane in self.lanes.values():
             metrics.watch(lane)
+        self.mcp = McpEdge(service, settings, self.guard, lambda lane: self.lanes[lane].turn(), package_version())
         self.started = time.monotonic()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         started = time.perf_counter()
         request_id = str(uuid.uuid4())
         headers = {"X-Request-Id": request_id, "X-Content-Type-Options": "nosniff"}
-        found: list[Route] = []
+        found: list[Route | Endpoint] = []
         status = 500
         try:
             reply = await self._answer(request, headers, found, request_id)
@@ -96,8 +104,9 @@ class Edge:
             self._account(request, found, status, time.perf_counter() - started, request_id)
 
     async def _answer(
-        self, request: web.Request, headers: dict[str, str], found: list[Route], request_id: str
+        self, request: web.Request, headers: dict[str, str], found: list[Route | Endpoint], request_id: str
     ) -> Reply:
+        say = problems.error if self.mcp.takes(request.rel_url.raw_path) else problems.detail
         try:
             return await self._handle(request, headers, found)
         except Rejected as rejected:
@@ -110,19 +119,22 @@ class Edge:
             headers["X-Recalld-Code"] = error.code
             if error.status >= 500 and not error.retryable:
                 _log_failure(found, request_id, error)
-            return Reply(problems.detail(error.message), error.status)
+            return Reply(say(error.message), error.status)
         except web.HTTPException as error:
-            return Reply(problems.detail(error.reason), error.status)
+            return Reply(say(error.reason), error.status)
         except asyncio.CancelledError:
             raise
         except ConnectionError:
-            return Reply(problems.detail("The client closed the connection."), ClientClosed.status)
+            return Reply(say("The client closed the connection."), ClientClosed.status)
         except Exception as error:
             _log_failure(found, request_id, error)
             text = f"Something went wrong inside recalld; the daemon's log has the details under request {request_id}."
-            return Reply(problems.detail(text), 500)
+            return Reply(say(text), 500)
 
-    async def _handle(self, request: web.Request, headers: dict[str, str], found: list[Route]) -> Reply:
+    async def _handle(self, request: web.Request, headers: dict[str, str], found: list[Route | Endpoint]) -> Reply:
+        if self.mcp.takes(request.rel_url.raw_path):
+            found.append(Endpoint())
+            return Reply(b"", response=await self.mcp.serve(request, headers))
         self.guard.check_host(request.headers)
         origin = self.guard.check_origin(request.headers)
         if origin is not None:
@@ -170,7 +182,9 @@ class Edge:
         }
         return Reply(b"", status=204)
 
-    def _account(self, request: web.Request, found: list[Route], status: int, seconds: float, request_id: str) -> None:
+    def _account(
+        self, request: web.Request, found: list[Route | Endpoint], status: int, seconds: float, request_id: str
+    ) -> None:
         template, operation = (found[0].template, found[0].operation) if found else (UNMATCHED, UNMATCHED)
         method = request.method if request.method in METHODS else "other"
         self.metrics.request(template, method, status, operation, seconds)
@@ -186,6 +200,6 @@ async def _in_turn(lane: Lane, pieces: AsyncIterator[bytes]) -> AsyncIterator[by
             yield piece
 
 
-def _log_failure(found: list[Route], request_id: str, error: BaseException) -> None:
+def _log_failure(found: list[Route | Endpoint], request_id: str, error: BaseException) -> None:
     operation = found[0].operation if found else UNMATCHED
     log.error("%s failed (request %s): %s", operation, request_id, origin(error))

@@ -18,7 +18,7 @@ from typing import Annotated
 import typer
 
 from recalld.daemon.bench import commands as bench
-from recalld.daemon.commands import home, memory, serve, verify
+from recalld.daemon.commands import home, mcp, memory, serve, verify
 from recalld.daemon.commands.common import code_of, note
 
 EPILOG = """Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 daemon unreachable or home busy.
@@ -57,6 +57,7 @@ def root(
 DAEMON, MEMORY, HOME = "The daemon", "Memories", "The home"
 
 app.command(rich_help_panel=DAEMON)(serve.serve)
+app.command(rich_help_panel=DAEMON)(mcp.mcp)
 app.command(rich_help_panel=DAEMON)(home.status)
 app.command(rich_help_panel=DAEMON)(home.stop)
 app.command(rich_help_panel=MEMORY)(memory.retain)

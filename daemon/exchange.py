@@ -38,6 +38,8 @@ class Reply:
     filename: str = ""
     stream: AsyncIterator[bytes] | None = None
     """Pieces of a body that is sent while it comes into being, in place of the body."""
+    response: web.StreamResponse | None = None
+    """A whole response, or one that was sent already, in place of all the rest."""
 
 
 @dataclass(slots=True)
@@ -162,6 +164,8 @@ async def respond(
     request: web.Request, reply: Reply, headers: Mapping[str, str], gzip_min_size: int
 ) -> web.StreamResponse:
     """The answer as a response, compressed when that pays and the caller accepts it."""
+    if reply.response is not None:
+        return reply.response
     if reply.file is not None:
         named = f"attachment; filename*=UTF-8''{quote(reply.filename, safe='')}"
         kind = {"Content-Type": reply.content_type, "Content-Disposition": named}

@@ -28,6 +28,11 @@ class Guard:
             self._hosts.add(settings.host.lower().strip("[]"))
         self._origins = {origin.rstrip("/").lower() for origin in settings.allowed_origins}
         self._key = settings.api_key.encode() if settings.api_key else None
+        self._mcp_key = self._key
+        if settings.mcp_auth_token:
+            self._mcp_key = settings.mcp_auth_token.encode()
+        elif settings.mcp_auth_disabled:
+            self._mcp_key = None
 
     def check_host(self, headers: Mapping[str, str]) -> None:
         """Raises `Forbidden` when `Host` names neither this machine nor a configured host."""
@@ -62,14 +67,22 @@ class Guard:
 
     def check_key(self, headers: Mapping[str, str]) -> None:
         """Raises `Unauthorized` unless no key is needed or the right one came, with or without `Bearer`."""
-        if self._key is None:
-            return
-        given = headers.get("Authorization", "").strip()
-        scheme, _, rest = given.partition(" ")
-        if scheme.lower() == "bearer":
-            given = rest.strip()
-        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._key):
-            raise Unauthorized("Authentication failed: Invalid API key")
+        _check(headers, self._key)
+
+    def check_mcp_key(self, headers: Mapping[str, str]) -> None:
+        """The same for MCP, which may have a token of its own, or need none."""
+        _check(headers, self._mcp_key)
+
+
+def _check(headers: Mapping[str, str], key: bytes | None) -> None:
+    if key is None:
+        return
+    given = headers.get("Authorization", "").strip()
+    scheme, _, rest = given.partition(" ")
+    if scheme.lower() == "bearer":
+        given = rest.strip()
+    if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), key):
+        raise Unauthorized("Authentication failed: Invalid API key")
 
 
 def host_name(header: str) -> str:

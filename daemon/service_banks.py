@@ -78,6 +78,11 @@ class BankService:
         stored = await self._put(tenant, bank_id, create=create, name=name, updates=updates)
         return bank_profile.profile(bank_id, stored["name"], stored["overrides"])
 
+    async def enabled_tools(self, tenant: str, bank_id: str) -> list[str] | None:
+        """The MCP tools that may be called on a bank; None for all."""
+        own: list[str] | None = (await self._overrides.of(tenant, bank_id)).get("mcp_enabled_tools")
+        return own
+
     async def _check_together(self, tenant: str, bank_id: str, updates: dict[str, Any]) -> None:
         if not updates:
             return

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recalld.daemon.settings_llm import LlmRows
+from recalld.daemon.settings_mcp import McpRows
 from recalld.daemon.settings_rows import row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReflectRows(LlmRows):
+class ReflectRows(McpRows):
     """The settings of reflect."""
 
     reflect_max_iterations: int = row(

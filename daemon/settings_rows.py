@@ -72,7 +72,10 @@ def row(
     reload: bool = False,
     engine: str = "",
 ) -> T:
-    """Declare a row. `alias` goes without its prefix; `name` is for a dotted name that breaks the rule of sections."""
+    """Declare a row. `name` is for a dotted name that breaks the rule of sections.
+
+    `alias` goes without its prefix `HINDSIGHT_API_`, or whole where it has another one.
+    """
     aliases = (alias,) if isinstance(alias, str) else alias
     metadata = {
         "help": help,
@@ -81,7 +84,7 @@ def row(
         "maximum": maximum,
         "choices": choices,
         "secret": secret,
-        "aliases": tuple(ALIAS_PREFIX + one for one in aliases),
+        "aliases": tuple(one if one.startswith("HINDSIGHT_") else ALIAS_PREFIX + one for one in aliases),
         "reload": reload,
         "engine": engine,
     }

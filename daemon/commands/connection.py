@@ -34,12 +34,14 @@ STARTING_SECONDS = 15.0
 class Connection:
     """A client and what it talks to; `url` is None when the home was opened in this process.
 
-    `configured` is what a daemon would run with where this process does not.
+    `socket` is the Unix socket it is served on then. `configured` is what a daemon would run with where this process
+    does not.
     """
 
     client: AsyncClient
     url: str | None
     configured: Mapping[str, Any] = field(default_factory=dict)
+    socket: str | None = None
 
     async def status(self) -> dict[str, Any]:
         answer = await self.client.request("GET", STATUS)
@@ -76,8 +78,8 @@ async def connect(
             owner, service = (opened, None) if isinstance(opened, Owner) else (None, opened)
         url = owner.url if owner is not None else None
     if service is not None:
-        async with _served(service, settings, seconds) as client:
-            yield Connection(client, None, {"runtime": settings.runtime, "shards": settings.shard_count})
+        async with _served(service, settings, seconds) as (client, socket):
+            yield Connection(client, None, {"runtime": settings.runtime, "shards": settings.shard_count}, socket)
         return
     assert url is not None
     async with AsyncClient(url, api_key=settings.api_key, timeout=seconds) as client:
@@ -113,8 +115,8 @@ async def _open_or_find(settings: Settings, work: bool) -> MemoryService | Owner
 
 
 @asynccontextmanager
-async def _served(service: MemoryService, settings: Settings, seconds: float) -> AsyncIterator[AsyncClient]:
-    """A client of the service, through the real routes on a Unix socket that nobody else can open."""
+async def _served(service: MemoryService, settings: Settings, seconds: float) -> AsyncIterator[tuple[AsyncClient, str]]:
+    """A client of the service, through the real routes on a Unix socket that nobody else can open; and that socket."""
     from aiohttp import web
 
     from recalld.daemon.app import build_app
@@ -128,7 +130,7 @@ async def _served(service: MemoryService, settings: Settings, seconds: float) ->
                 await web.UnixSite(runner, socket).start()
                 url = "http://localhost" + settings.base_path.rstrip("/")
                 async with AsyncClient(url, api_key=settings.api_key, timeout=seconds, socket=socket) as client:
-                    yield client
+                    yield client, socket
             finally:
                 await runner.cleanup()
     finally:

@@ -20,6 +20,11 @@ def detail(text: str) -> dict[str, Any]:
     return {"detail": text}
 
 
+def error(text: str) -> dict[str, Any]:
+    """The same as MCP says it outside of its own messages."""
+    return {"error": text}
+
+
 def validation(error: ValidationError, where: str) -> dict[str, Any]:
     """The 422 body of a request part that does not validate; `where` is `body`, `query` or `path`."""
     found = error.errors(include_url=False)
