@@ -114,3 +114,13 @@ async def test_a_deleted_bank_takes_its_directives_along(wire: Wire) -> None:
     await wire.ok("DELETE", "")
     await wire.retain("Ben likes coffee.")
     assert (await wire.ok("GET", "/directives"))["total"] == 0
+
+
+async def test_the_policy_of_the_bank_holds_for_rules_and_questions_too(wire: Wire) -> None:
+    await wire.ok("PATCH", "/config", {"updates": {"redaction": "block"}})
+    secret = "Write to ana.meier@example.com."
+    assert (await wire("POST", "/directives", {"name": "Mail", "content": secret}))[0] == 422
+    assert (await wire("POST", "/mental-models", {"name": "Mail", "source_query": secret}))[0] == 422
+    await wire.ok("PATCH", "/config", {"updates": {"redaction": "redact"}})
+    made = await wire.ok("POST", "/directives", {"name": "Mail", "content": secret})
+    assert "ana.meier" not in made["content"] and "[redacted:" in made["content"]

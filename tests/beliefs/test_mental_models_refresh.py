@@ -6,6 +6,9 @@ import asyncio
 import time
 from typing import Any
 
+from aiohttp import FormData
+
+from recalld.actors.messages import Claimed
 from recalld.actors.pages.refresh import Ask, Composition, Edits
 from recalld.storage.errors import ModelRefused, ModelUnavailable
 
@@ -348,9 +351,90 @@ async def test_the_floor_parks_a_refresh_and_a_refresh_by_hand_releases_it(wire:
     assert "nurse" in await content(wire)
 
 
-async def test_the_end_of_a_consolidation_is_a_trigger(wire: Wire) -> None:
-    from recalld.actors.messages import Claimed
+def later(wire: Wire, hours: float) -> None:
+    """Put the clock of the triggers forward."""
+    clock = wire.service.refreshing._clock
+    wire.service.refreshing._clock = lambda: clock() + int(hours * 3600e6)
 
+
+async def test_a_schedule_passes_while_nothing_is_new_and_refreshes_what_is(wire: Wire) -> None:
+    await wire.retain(LYON)
+    await wire.ok("POST", "/mental-models", {**ANA, "trigger": {"refresh_cron": "0 3 * * *"}}, wait="20")
+    later(wire, 24)
+    assert await wire.service.refreshing.due() == 0
+    await wire.retain(NURSE)
+    assert await wire.service.refreshing.due() == 0  # the schedule passed while nothing was new
+    later(wire, 24)
+    assert await wire.service.refreshing.due() == 1
+
+    async def there() -> bool:
+        return "nurse" in await content(wire)
+
+    await until(wire, there)
+
+
+async def test_the_schedule_of_full_refreshes_writes_a_delta_page_anew(wire: Wire) -> None:
+    await wire.retain(LYON)
+    trigger = {"mode": "delta", "full_refresh_cron": "0 3 * * *"}
+    await wire.ok("POST", "/mental-models", {**ANA, "trigger": trigger}, wait="20")
+    before = await wire.ok("GET", "/mental-models/ana")
+    await wire.retain(NURSE)
+    later(wire, 24)
+    assert await wire.service.refreshing.due() == 1
+
+    async def anew() -> bool:
+        one = await wire.ok("GET", "/mental-models/ana")
+        return bool(one["last_full_refreshed_at"] > before["last_full_refreshed_at"])
+
+    await until(wire, anew)
+    assert "nurse" in await content(wire)
+
+
+async def test_a_refresh_that_an_end_cuts_short_is_carried_out_by_the_next_start(open_wire: Open) -> None:
+    wire = await open_wire()
+    await wire.retain(LYON)
+    gate = Gate(wire)
+    made = await wire.ok("POST", "/mental-models", ANA)
+
+    async def running() -> bool:
+        return gate.inside == 1
+
+    await until(wire, running)
+    await wire.client.close()
+    await wire.service.close()
+    again = await open_wire()
+
+    async def done() -> bool:
+        return bool((await again.ok("GET", f"/operations/{made['operation_id']}"))["status"] == "completed")
+
+    await until(again, done)
+    assert "Lyon" in await content(again)
+
+
+async def test_a_page_of_observations_follows_consolidation(open_wire: Open) -> None:
+    wire = await open_wire(extraction_provider="local")
+    page = {"name": "Ana", "source_query": "Where does Ana live?"}
+    made = await wire.ok("POST", "/knowledge-base/pages", page, wait="20")
+    await wire.retain(LYON, said("Ana still lives in Lyon, near the river.", "again"))
+
+    async def there() -> bool:
+        return "Lyon" in (await wire.ok("GET", f"/knowledge-base/pages/{made['page_id']}"))["body"]
+
+    await until(wire, there, 20.0)
+    one = await wire.ok("GET", f"/mental-models/{made['mental_model_id']}")
+    assert one["reflect_response"]["based_on"]["observation"] and not one["reflect_response"]["based_on"]["world"]
+
+
+async def test_uploads_can_be_waited_for(wire: Wire) -> None:
+    form = FormData()
+    form.add_field("files", b"Ana lives in Lyon.", filename="note.txt", content_type="text/plain")
+    async with wire.client.post("/v1/default/banks/b/files/retain?wait=20", data=form) as response:
+        answer = await response.json()
+    assert [one["status"] for one in answer["operations"]] == ["completed"]
+    assert [one["operation_id"] for one in answer["operations"]] == answer["operation_ids"]
+
+
+async def test_the_end_of_a_consolidation_is_a_trigger(wire: Wire) -> None:
     await wire.retain(LYON)
     await wire.ok("POST", "/mental-models", {**ANA, "trigger": {"refresh_after_consolidation": True}}, wait="20")
     await wire.retain(NURSE)
