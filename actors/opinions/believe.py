@@ -169,7 +169,10 @@ def commit_opinions(
             and same_holder(record.speaker, unit.speaker)
             and record.tags == tuple(sorted(set(unit.tags)))
         ]
-        held = next((record for record, one in mine if one.same and one.verdict == REINFORCE), None)
+        agreeing = [(record, one) for record, one in mine if one.verdict == REINFORCE]
+        held = next((record for record, one in agreeing if one.same), None) or next(
+            (record for record, one in agreeing if one.alike), None
+        )
         if held is not None:
             moves = _moves(held.id, proposal)
             before = held.confidence

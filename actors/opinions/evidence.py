@@ -27,6 +27,8 @@ from recalld.storage.snapshot import Snapshot
 
 LOOKED_AT = 12
 """Opinions that are judged for one unit, the closest first."""
+ALIKE = 0.5
+"""How far above the least similarity of evidence, towards 1, two opinions are alike."""
 NEUTRALS = 3
 """Neutral judgements by rules that are kept for one unit, those of the closest opinions."""
 
@@ -56,6 +58,8 @@ class Weighed:
     verdict: str = NEUTRAL
     reason: str = ""
     same: bool = False
+    alike: bool = False
+    """Their vectors are so close that, both judging the same, they are one opinion in other words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +94,12 @@ def weigh(
         touched: list[Touched] = []
         if snap is not None and len(opinions):
             touched += _stored(snap, opinions, unit, rows[at], least)
-        for other in own:
-            shared = _shared_names(units[other], unit) if other < at else ()
-            if other < at and (shared or float(rows[other] @ rows[at]) >= least):
-                touched.append(Touched(units[other], shared))
-        said = [_weighed(one, unit, judge) for one in touched if counts_for(one.opinion, unit)]
+        for other in (other for other in own if other < at):
+            shared, score = _shared_names(units[other], unit), float(rows[other] @ rows[at])
+            if shared or score >= least:
+                touched.append(Touched(units[other], shared, score))
+        alike = least + ALIKE * (1.0 - least)
+        said = [_weighed(one, unit, judge, alike) for one in touched if counts_for(one.opinion, unit)]
         near = [one for one in said if one.verdict == NEUTRAL][:NEUTRALS] if judge else said
         found += [one for one in said if one.verdict != NEUTRAL or one in near]
     return Believing(settings, tuple(found), judge) if found else None
@@ -111,6 +116,7 @@ class Touched(NamedTuple):
 
     opinion: PreparedUnit | UnitRecord
     shared: tuple[str, ...]
+    similarity: float
 
 
 def _stored(
@@ -125,12 +131,12 @@ def _stored(
     if not len(chosen):
         return []
     chosen = chosen[np.argsort(-scores[chosen], kind="stable")][: 2 * LOOKED_AT]
-    close = {int(opinions[at]) for at in chosen if scores[at] >= least}
+    score_of = {int(opinions[at]): float(scores[at]) for at in chosen}
     out: list[Touched] = []
-    for body in snap.bodies([int(opinions[at]) for at in chosen]):
-        shared = _shared(snap, body.record, numbers)
-        if shared or body.record.uid in close:
-            out.append(Touched(body.record, shared))
+    for body in snap.bodies(list(score_of)):
+        shared, score = _shared(snap, body.record, numbers), score_of[body.record.uid]
+        if shared or score >= least:
+            out.append(Touched(body.record, shared, score))
     return out[:LOOKED_AT]
 
 
@@ -170,9 +176,10 @@ def counts_for(opinion: PreparedUnit | UnitRecord, unit: PreparedUnit | UnitReco
     return unit.trust in (NORMAL, TRUSTED) or unit.trust == opinion.trust
 
 
-def _weighed(touched: Touched, unit: PreparedUnit, judge: bool) -> Weighed:
-    opinion, shared = touched
+def _weighed(touched: Touched, unit: PreparedUnit, judge: bool, alike: float) -> Weighed:
+    opinion, shared, similarity = touched
     if not judge:
         return Weighed(opinion.id, unit.id)
     said = by_rules(Pair(opinion.text, unit.text, shared=shared))
-    return Weighed(opinion.id, unit.id, said.verdict, said.reason, said.same and unit.network == OPINION)
+    same = said.same and unit.network == OPINION
+    return Weighed(opinion.id, unit.id, said.verdict, said.reason, same, similarity >= alike)

@@ -120,6 +120,29 @@ async def test_evidence_waits_for_a_model_that_is_away(open_wire: Open, tmp_path
     assert (await until(wire, opinion, 2))["confidence"] == 0.8
 
 
+async def test_evidence_erased_while_the_model_thinks_moves_nothing(open_wire: Open, tmp_path: Path) -> None:
+    wire = await open_wire(**scripted(script(tmp_path, FACTS, delay=0.5)))
+    opinion = (await wire.ok("POST", "/opinions", {"text": "Vespa is reliable.", "entities": ["Vespa"]}))["id"]
+    await wire.retain({"content": next(iter(FACTS)), "document_id": "d"})
+    await ended(wire, ("processing",))
+    await wire.ok("DELETE", "/documents/d")
+    assert (await ended(wire, ("completed",)))["status"] == "completed"
+    assert (await wire.ok("GET", f"/opinions/{opinion}"))["confidence"] == 0.7
+    assert len((await wire.ok("GET", f"/opinions/{opinion}/history"))["items"]) == 1
+    found = await wire.ok("GET", "/verify")
+    assert found["ok"] and found["checked"]["belief_events"] == 0
+
+
+async def ended(wire: Wire, states: tuple[str, ...]) -> dict[str, Any]:
+    """The judgement that was queued, once it is in one of some states."""
+    for _ in range(500):
+        rows = (await wire.ok("GET", "/operations", type="judge_opinions"))["operations"]
+        if rows and rows[0]["status"] in states:
+            return dict(rows[0])
+        await asyncio.sleep(0.01)
+    raise AssertionError(rows)
+
+
 async def closed(wire: Wire) -> bool:
     await wire.client.close()
     await wire.service.close()
