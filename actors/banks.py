@@ -14,7 +14,7 @@ from recalld.actors.pages.erasing import forget_erased
 from recalld.actors.retain import moving
 from recalld.actors.retain.document_write import Similar
 from recalld.actors.retain.followers import check_places, check_prepared
-from recalld.actors.retain.outcome import Outcome
+from recalld.actors.retain.outcome import Outcome, audit_entries
 from recalld.actors.retain.supersession import Change, release
 from recalld.storage import codec, keys
 from recalld.storage.apply import Applier, read_counters
@@ -24,6 +24,7 @@ from recalld.storage.changes import (
     BankStored,
     DocumentErased,
     DocumentStored,
+    FactsConsolidated,
     MentionsRemoved,
     UnitsAdded,
     UnitsErased,
@@ -46,6 +47,8 @@ def bank_record(applier: Applier) -> BankRecord:
 def put_bank(applier: Applier, request: PutBank) -> dict[str, Any]:
     """Change a bank's name and overrides; a None among `updates` removes an override."""
     record = bank_record(applier)
+    if any(record.overrides.get(key) != value for key, value in request.expects.items()):
+        raise Superseded("The bank's settings changed meanwhile.")
     overrides = {} if request.reset else dict(record.overrides)
     for key, value in request.updates.items():
         if value is None:
@@ -59,6 +62,8 @@ def put_bank(applier: Applier, request: PutBank) -> dict[str, Any]:
         updated_at=request.now,
     )
     applier.apply(BankStored(changed))
+    if request.decisions:
+        applier.apply(Audited(audit_entries(request.decisions, request.now, "", "http"), 0))
     return {"name": changed.name, "overrides": overrides}
 
 
@@ -92,6 +97,9 @@ def patch_document(applier: Applier, request: PatchDocument, similar: Similar | 
     revision = record.revision + 1
     changed = dataclasses.replace(record, tags=tags, params=params, revision=revision, updated_at=request.now)
     applier.apply(DocumentStored(changed))
+    if params.get("observation_scopes") != record.params.get("observation_scopes"):
+        uids = applier.set_members(keys.SET_DOCUMENT, number_key(record.number))
+        applier.apply(FactsConsolidated(request.now, pending=tuple(uids)))
     if request.tags is not None:
         _retag(applier, request, record.number, tuple(sorted(set(tags))), similar)
     applier.touch(request.now)

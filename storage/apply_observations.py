@@ -34,8 +34,10 @@ class ObservationChanges:
 
     # -- observations ----------------------------------------------------------------------------------------------
 
-    def _build_on(self, links: dict[int, Edges], uid: int, sources: tuple[int, ...]) -> None:
-        """An observation is built on its sources."""
+    def _build_on(self, links: dict[int, Edges], uid: int, sources: tuple[int, ...], echo: bool) -> None:
+        """An observation is built on its sources; an `echo` says what one of them says, word for word."""
+        if echo:
+            self._join_set(keys.SET_ECHO, EVERY, [uid])
         self._link(links, uid, sources, EVIDENCE, [1.0] * len(sources))
         for source in sources:
             self.txn.put(keys.built_on(self.bank, source, uid), b"")
@@ -44,6 +46,8 @@ class ObservationChanges:
         """The rows of an observation that is erased."""
         for source in record.sources:
             self.txn.delete(keys.built_on(self.bank, source, record.uid))
+        if record.sources:
+            self._leave_set(keys.SET_ECHO, EVERY, record.uid)
 
     def _rows_of(self, uid: int) -> tuple[bytes, bytes]:
         """The stored vectors and token vectors of a unit."""

@@ -20,6 +20,7 @@ from recalld.storage.apply import read_counters
 from recalld.storage.apply_places import tagset_key
 from recalld.storage.bodies import Bodies, Body
 from recalld.storage.columns import Columns
+from recalld.storage.consolidation import EVERY
 from recalld.storage.environment import ReadTxn
 from recalld.storage.groups import as_roots, members_of, number_key
 from recalld.storage.names import folded
@@ -152,6 +153,15 @@ class Snapshot:
     def tagset_mask(self, tags: frozenset[str]) -> Bools:
         """Units that carry exactly `tags`; the empty set selects untagged units."""
         return self._mask(self._set(keys.SET_TAGSET, tagset_key(tags)))
+
+    def echoes(self) -> Bools:
+        """Observations that say what one of their sources says, word for word."""
+        held: Bools | None = self._derived.get("echoes")
+        if held is None:
+            held = self._mask(self._set(keys.SET_ECHO, EVERY))
+            held.flags.writeable = False
+            self._derived["echoes"] = held
+        return held
 
     def all_tags(self) -> list[tuple[str, int]]:
         """(tag, live units that carry it), in no order."""

@@ -19,7 +19,7 @@ from recalld.storage import codec, edges, keys, postings
 from recalld.storage.apply import read_counters
 from recalld.storage.apply_places import tagset_key
 from recalld.storage.columns import COLUMN_DTYPE, COLUMN_ROWS, EXISTS, LIVE, ColumnRow
-from recalld.storage.consolidation import EVERY, FactState
+from recalld.storage.consolidation import EVERY, FactState, members
 from recalld.storage.environment import ReadTxn
 from recalld.storage.groups import number_key
 from recalld.storage.names import folded
@@ -305,6 +305,7 @@ _SETS = {
     keys.SET_MENTION: "mention sets",
     keys.SET_CONSOLIDATED: "consolidated facts",
     keys.SET_FAILED: "failed facts",
+    keys.SET_ECHO: "echoes",
 }
 
 
@@ -317,6 +318,8 @@ def _sets(ledger: Ledger) -> None:
     for key, value in ledger.txn.scan(keys.table(ledger.bank, keys.CONSOLIDATION)):
         kind = keys.SET_FAILED if codec.decode(FactState, value).done_at is None else keys.SET_CONSOLIDATED
         ledger.sets.setdefault((kind, EVERY), BitMap()).add(keys.trailing_u32(key))
+    # Which observations are echoes is known from nowhere else; `check_observations` sees that they are some.
+    ledger.sets[(keys.SET_ECHO, EVERY)] = members(ledger.txn, ledger.bank, keys.SET_ECHO)
     for key, value in ledger.txn.scan(keys.table(ledger.bank, keys.SET)):
         raw = bytes(key)
         name, high = (raw[5], raw[6:22]), int.from_bytes(raw[22:24], "big")

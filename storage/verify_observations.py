@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recalld.storage import codec, keys
-from recalld.storage.consolidation import FACTS
+from recalld.storage.consolidation import FACTS, members
 from recalld.storage.environment import ReadTxn
 from recalld.storage.records import OBSERVATION, UnitRecord
 
@@ -33,6 +33,8 @@ def check_observations(txn: ReadTxn, bank: int, found: Findings) -> None:
             found.expect(bool(sources), "observations", one.uid, "it is built on nothing")
         fits = one.proof_count == len(sources) == len(one.sources)
         found.expect(fits, "observations", one.uid, f"it counts {one.proof_count} proofs, and has {len(sources)}")
+    strangers = set(members(txn, bank, keys.SET_ECHO)) - {one.uid for one in observations}
+    found.expect(not strangers, "echoes", sorted(strangers)[:3], "they are no observations")
     held = set()
     for key, _ in txn.scan(keys.table(bank, keys.BUILT_ON)):
         raw = bytes(key)

@@ -19,8 +19,9 @@ from recalld.storage.names import folded
 Fact = Mapping[str, Any]
 Pair = tuple[int, int, float, float]
 
-SURE, LIKELY = 0.86, 0.74
-"""Of the joint score: above the first two facts are one claim; between the two only if they name the same."""
+SURE, LIKELY, ALIKE = 0.86, 0.74, 0.62
+"""Of the joint score: above the first two facts are one claim; above the second if they name the same; above the third
+if the rules of extraction read the same subject, attribute and value in both."""
 _DAY = 86_400_000_000
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NOT = re.compile(
@@ -116,12 +117,12 @@ def agreement(one: Fact, other: Fact, cosine: float, late: float) -> float:
     """How surely two facts make one claim: 0 when they do not."""
     if not compatible(one, other):
         return 0.0
-    if _same_claim(one, other):
-        return 1.0 + cosine
     mine, theirs = _content(one), _content(other)
     shared = len(mine & theirs)
     overlap = shared / max(1, min(len(mine), len(theirs)))
     score = 0.35 * cosine + 0.4 * late + 0.25 * overlap
+    if _same_claim(one, other) and score >= ALIKE:
+        return 1.0 + score
     if one["attribute"] and other["attribute"] and one["attribute"] == other["attribute"]:
         score += 0.05
     named = _named(one) & _named(other)
@@ -153,6 +154,8 @@ def _same_claim(one: Fact, other: Fact) -> bool:
     """The rules of extraction read the same statement in both."""
     if not (one["attribute"] and one["subject"] and one["attribute"] == other["attribute"]):
         return False
+    if (one["occurred_start"] is None) != (other["occurred_start"] is None):
+        return False  # an event is not the state that it begins
     value, theirs = folded(one["value"]), folded(other["value"])
     same_value = bool(value) and (value == theirs or value in theirs or theirs in value) if theirs else False
     return same_value and one["polarity"] == other["polarity"] and _subject(one) == _subject(other)

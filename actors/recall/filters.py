@@ -12,7 +12,7 @@ from recalld.actors.recall.query import RecallQuery
 from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.recall.snapshot import Bools, Columns, Snapshot
 from recalld.storage.errors import Unprocessable
-from recalld.storage.records import UNKNOWN
+from recalld.storage.records import EXPERIENCE, UNKNOWN, WORLD
 
 TAG_MODES = ("any", "all", "any_strict", "all_strict", "exact")
 
@@ -65,9 +65,23 @@ def gates(snap: Snapshot, query: RecallQuery, settings: RecallSettings) -> list[
         table = np.zeros(256, np.bool_)
         table[list(query.types)] = True
         found.append(("network", table[columns.network]))
+    if said_by_facts(query):
+        echoes = snap.echoes()
+        if echoes.any():
+            found.append(("echo", ~echoes))
     if has_tag_filter(query):
         found.append(("tags", tags_pass(snap, query, settings)))
     return found
+
+
+def said_by_facts(query: RecallQuery) -> bool:
+    """Whether an observation that repeats one of its sources has that source beside it among what is allowed.
+
+    It then adds nothing, and would only take the place of another memory. Under a tag filter the source may be out of
+    reach, because an observation carries the tags of its scope.
+    """
+    facts = not query.types or {WORLD, EXPERIENCE} <= set(query.types)
+    return facts and not query.prefer_observations and not has_tag_filter(query)
 
 
 def has_tag_filter(query: RecallQuery) -> bool:

@@ -117,6 +117,10 @@ class Snapshot(Protocol):
     def postings(self, term: str) -> tuple[AnyInts, AnyInts]:
         """uids ascending and frequencies; dead uids may be among them."""
 
+    def echoes(self) -> Bools:
+        """bool[n]: observations that say what one of their sources says, word for word. Do not write to it."""
+        ...
+
     def thread_lengths(self) -> AnyInts:
         """Analysed terms of the live units of each thread, by its number; 0 for thread 0."""
 

@@ -20,6 +20,7 @@ _REASONS = {
     "as_of": "the bank did not hold it at the instant asked for",
     "valid_at": "its time does not cover the instant asked for",
     "network": "its type was not asked for",
+    "echo": "it says what one of its sources says, and facts are allowed and observations not preferred",
     "tags": "its tags do not pass the filter",
 }
 

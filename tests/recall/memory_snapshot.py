@@ -67,6 +67,9 @@ class MemorySnapshot:
         found = found[np.argsort(-best[found], kind="stable")]
         return found, best[found]
 
+    def echoes(self):  # type: ignore[no-untyped-def]
+        return np.zeros(self.n, np.bool_)
+
     def thread_lengths(self):  # type: ignore[no-untyped-def]
         lengths = np.zeros(int(self.columns.thread.max(initial=0)) + 1)
         for thread, length, live in zip(self.columns.thread, self.columns.length, self.columns.live, strict=True):
