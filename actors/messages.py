@@ -417,6 +417,10 @@ class PutBank:
     name: str | None = None
     updates: dict[str, Any] = field(default_factory=dict)
     reset: bool = False
+    expects: dict[str, Any] = field(default_factory=dict)
+    """Overrides as they were when the change was made up; where one is another by now it is `Superseded`."""
+    decisions: tuple[Any, ...] = ()
+    """(action, metadata) of entries for the audit log, written with the change."""
 
 
 @message(1)

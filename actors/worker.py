@@ -42,7 +42,7 @@ from recalld.actors.model_stage import ModelStage
 from recalld.actors.opinions.desk import OpinionDesk
 from recalld.actors.opinions.messages import FormJob, JudgeJob
 from recalld.actors.pages.editor import EditPage, edit_page
-from recalld.actors.reflect.messages import DropReflect, FollowReflect, ReflectJob
+from recalld.actors.reflect.messages import DropReflect, FollowReflect, MergeJob, ReflectJob
 from recalld.actors.reflect.reflector import Reflector
 from recalld.actors.retain import prepare
 from recalld.actors.retain.extraction import MODEL, Reading
@@ -168,7 +168,7 @@ class Worker:
                 return await self._consolidator.run(message)
             case DryRunJob() | AskModel():
                 return await self._desk.handle(message)
-            case ReflectJob() | FollowReflect() | DropReflect():
+            case ReflectJob() | FollowReflect() | DropReflect() | MergeJob():
                 return await self.reflector.handle(message)
             case EditPage():
                 tenant, bank_id = message.request.bank

@@ -187,6 +187,7 @@ BANK_SETTINGS: tuple[BankSetting, ...] = (
     _int("disposition_empathy", None, 1, 5, "disposition_empathy"),
     BankSetting("disposition_bias_strength", "a number from 0 to 1", _number(0, 1), 1.0, "disposition_bias_strength"),
     _flag("reflect_form_opinions", True, "reflect_form_opinions"),
+    _flag("background_from_retain", False),
     _int("reflect_source_facts_max_tokens", -1, -1),
     BankSetting("reflect_default_options", "an object", _table),
     _flag("reflect_use_decision_model"),

@@ -37,6 +37,7 @@ from recalld.daemon.files import FileDesk
 from recalld.daemon.overrides import Overrides
 from recalld.daemon.refreshing import Refreshing
 from recalld.daemon.screening import Screening
+from recalld.daemon.service_background import BackgroundService
 from recalld.daemon.service_banks import BankService
 from recalld.daemon.service_curation import CurationService
 from recalld.daemon.service_entities import EntityService
@@ -75,6 +76,7 @@ WORK_ATTEMPTS = 15
 
 
 class MemoryService(
+    BackgroundService,
     BankService,
     CurationService,
     EntityService,
@@ -180,6 +182,7 @@ class MemoryService(
         items = await self._turns.through(documents, self.screening.items(tenant, bank_id, items))
         if asynchronous:
             ids = await self._submit(tenant, bank_id, items, operation_id)
+            await self.note_background(tenant, bank_id, items)
             return {**answer, "operation_id": ids[0], "operation_ids": ids if len(ids) > 1 else None}
         job = messages.RetainJob(
             tenant,
@@ -196,6 +199,7 @@ class MemoryService(
         else:
             receipt = await self._work(job)
         self._retained += len(items)
+        await self.note_background(tenant, bank_id, items)
         return {**answer, "usage": {**USAGE, **receipt.get("usage", {})}, "receipt": receipt["items"]}
 
     async def _work(self, job: Any) -> Any:

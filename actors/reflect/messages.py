@@ -39,6 +39,23 @@ class FollowReflect:
 
 @message(1)
 @dataclass(frozen=True, slots=True)
+class MergeJob:
+    """Gateway to worker: have the model merge `new` into `background`. Answer: {background, and levels by trait}.
+
+    Raises `BadRequest` when there is no model.
+    """
+
+    tenant: str
+    bank_id: str
+    background: str
+    new: str
+    disposition: bool
+    defaults: dict[str, Any]
+    seconds: float = 120.0
+
+
+@message(1)
+@dataclass(frozen=True, slots=True)
 class DropReflect:
     """Gateway to worker: nobody waits for this reflect any more; end it."""
 

@@ -10,17 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recalld.actors.directory import Shards
-from recalld.actors.llm.base import REFLECT
+from recalld.actors.ledger import Purpose
+from recalld.actors.llm.base import REFLECT, LlmRequest
 from recalld.actors.messages import Read
 from recalld.actors.model_stage import ModelStage
 from recalld.actors.opinions.messages import FormJob, Proposal
+from recalld.actors.reflect import background
 from recalld.actors.reflect.bank import BankMemory, Embed
 from recalld.actors.reflect.deps import FormOpinions, Limits, Plain, ReflectDeps, Watch
-from recalld.actors.reflect.messages import DropReflect, FollowReflect, ReflectJob
+from recalld.actors.reflect.messages import DropReflect, FollowReflect, MergeJob, ReflectJob
 from recalld.actors.reflect.pages import BankPages
 from recalld.actors.reflect.request import ReflectAnswer, ReflectRequest
 from recalld.actors.reflect.run import reflect
-from recalld.storage.errors import ClientClosed
+from recalld.actors.spending import Caps
+from recalld.storage.errors import BadRequest, ClientClosed
 
 Form = Callable[[FormJob], Awaitable[Plain]]
 
@@ -59,7 +62,9 @@ class Reflector:
         self._running: dict[str, _Run] = {}
         self._dropped: deque[str] = deque(maxlen=REMEMBERED)
 
-    async def handle(self, message: ReflectJob | FollowReflect | DropReflect) -> Any:
+    async def handle(self, message: ReflectJob | FollowReflect | DropReflect | MergeJob) -> Any:
+        if isinstance(message, MergeJob):
+            return await self._merge(message)
         if isinstance(message, FollowReflect):
             return await self._follow(message)
         if isinstance(message, DropReflect):
@@ -136,6 +141,25 @@ class Reflector:
             return out
 
         return form
+
+    async def _merge(self, job: MergeJob) -> Plain:
+        if self._stage is None or not self._stage.calls(REFLECT):
+            raise BadRequest("No language model is set; set llm.provider.")
+        bank = (job.tenant, job.bank_id)
+        found = await self._shards.call(*bank, Read("bank", *bank))
+        purpose = Purpose(bank, "background", Caps.of_bank({**job.defaults, **found["overrides"]}))
+        answer = await self._stage.ledger.metered(self._stage.llm_for(REFLECT), purpose).complete(
+            LlmRequest(
+                operation=REFLECT,
+                messages=background.messages_for(job.background, job.new, job.disposition, self._nonce),
+                bank=bank,
+                schema=background.schema_for(job.disposition),
+                schema_name="background",
+                temperature=0.0,
+            )
+        )
+        merged: Plain = answer.parsed
+        return merged
 
     # -- those who wait ------------------------------------------------------------------------------------------------
 

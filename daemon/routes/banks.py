@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, cast
 
 from recalld.daemon.bank_settings import validate_updates
 from recalld.daemon.exchange import Call
@@ -11,6 +11,14 @@ from recalld.daemon.wire import queries, requests, responses
 from recalld.storage.errors import NotFound
 
 BANK = "/v1/default/banks/{bank_id}"
+
+
+class Merging(Protocol):
+    """The part of the service that keeps backgrounds."""
+
+    async def add_background(
+        self, tenant: str, bank_id: str, content: str, update_disposition: bool
+    ) -> dict[str, Any]: ...
 
 
 async def list_banks(call: Call) -> dict[str, Any]:
@@ -69,6 +77,13 @@ async def put_profile(call: Call) -> dict[str, Any]:
     traits = call.body_as(requests.UpdateDispositionRequest).disposition.model_dump()
     fields = {f"disposition_{trait}": level for trait, level in traits.items()}
     return await call.service.put_bank(call.tenant, call.bank, fields)
+
+
+async def add_background(call: Call) -> dict[str, Any]:
+    request = call.body_as(requests.AddBackgroundRequest)
+    return await cast(Merging, call.service).add_background(
+        call.tenant, call.bank, request.content, request.update_disposition is not False
+    )
 
 
 ROUTES = (
@@ -151,6 +166,17 @@ ROUTES = (
         reset_config,
         "Drop every override",
         response=responses.BankConfigResponse,
+        role="write",
+        tag="banks",
+    ),
+    Route(
+        "POST",
+        BANK + "/background",
+        "add_bank_background",
+        add_background,
+        "Merge a text into what the agent is told of itself",
+        body=requests.AddBackgroundRequest,
+        response=responses.BackgroundResponse,
         role="write",
         tag="banks",
     ),

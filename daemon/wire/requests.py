@@ -403,6 +403,18 @@ class BankConfigUpdate(RequestModel):
     updates: dict[str, Any]
 
 
+class AddBackgroundRequest(RequestModel):
+    content: str = Field(max_length=100_000)
+    update_disposition: bool | None = True
+
+    @field_validator("content")
+    @classmethod
+    def _says_something(cls, value: str) -> str:
+        if not _WORD.search(value):
+            raise ValueError("content must contain at least one letter or digit")
+        return value
+
+
 class UpdateDispositionRequest(RequestModel):
     disposition: DispositionTraits
 

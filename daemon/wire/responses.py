@@ -120,6 +120,15 @@ class BankListResponse(ResponseModel):
     offset: int
 
 
+class BackgroundResponse(ResponseModel):
+    """`note` (beyond the contract) says why a disposition was not moved."""
+
+    mission: str
+    background: str | None = None
+    disposition: DispositionTraits | None = None
+    note: str | None = None
+
+
 class BankProfileResponse(ResponseModel):
     bank_id: str
     name: str
