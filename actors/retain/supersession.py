@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from recalld.actors.retain.comparable import denies_all, replaces, says_more
 from recalld.actors.retain.matching import holds_since
 from recalld.storage import keys, mentions
 from recalld.storage.apply import Applier
@@ -64,8 +65,14 @@ def contradiction(new: UnitRecord, old: UnitRecord) -> str | None:
     if polarity == stood:
         many = new.attribute in _MANY
         differ = bool(value) and bool(before) and value != before
-        return CHANGED if polarity > 0 and differ and not many else None
+        if polarity < 0 or not differ or many:
+            return None
+        return CHANGED if replaces(new.attribute, (new.text, value), (old.text, before)) else None
     if value and before and value != before:
+        return None
+    if polarity < 0 and not denies_all(new.attribute, new.text, value):
+        return None
+    if polarity > 0 and says_more(old.attribute, old.text, before):
         return None
     keyed = new.attribute in _MANY and not (value and before)
     return None if keyed else NO_LONGER if polarity < 0 else AGAIN
