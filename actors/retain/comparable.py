@@ -51,6 +51,10 @@ _ON_A_DAY = re.compile(
     rf"|(?:{_MONTHS})\b)",
     re.IGNORECASE,
 )
+_ANYWHERE = re.compile(
+    r"(?:[我他她]|自己|朋友|父母|爸妈|亲戚)?(?:的)?(?:家里?|酒店|宾馆|旅馆|宿舍|学校|公司|公寓|办公室|附近|这里|那里|外面|城里|乡下|海边|山上|楼上|楼下)"
+    r"|家|自宅|実家|会社|ホテル|寮|近く|ここ|そこ|집|회사|호텔|기숙사"
+)
 _GONE = re.compile(r"\b(?:sold|quit|left|resigned|gave up)\b", re.IGNORECASE)
 _BUT = re.compile(r"\b(?:but|sondern|sino)\b|而是", re.IGNORECASE)
 
@@ -101,7 +105,7 @@ def kind(text: str, value: str) -> str:
     if written[:1].isupper() and not _ARTICLE.search(text[:at]):
         return NAME
     # Scripts without capitals do not tell names from other words.
-    return NAME if written[0] > "\u2e7f" else OTHER
+    return NAME if written[0] > "\u2e7f" and _ANYWHERE.fullmatch(written) is None else OTHER
 
 
 def _placed(text: str, value: str) -> bool:

@@ -52,6 +52,8 @@ BOTH_STAY = [
     ("I don't use Vim but Helix.", "I use Vim again."),
     ("Vivo en Madrid.", "Vivo en un piso pequeño."),
     ("Ich wohne in Berlin.", "Ich wohne in einer WG."),
+    ("我住在上海。", "我住在酒店。"),
+    ("我在阿里工作。", "我在家工作。"),
 ]
 ENDS = [
     ("I live in Porto.", "I live in Lyon."),
@@ -70,6 +72,7 @@ ENDS = [
     ("I use Vim.", "I stopped using Vim."),
     ("Vivo en Madrid.", "Vivo en Sevilla."),
     ("Ich wohne in Berlin.", "Ich wohne jetzt in Hamburg."),
+    ("我住在上海。", "我住在北京。"),
 ]
 
 
