@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from recalld.actors.pages import extractive, outcomes
 from recalld.actors.pages.blocks import Edited, apply_edits
+from recalld.storage.errors import NoAnswer
 from recalld.storage.isotime import iso
 
 Plain = dict[str, Any]
@@ -146,7 +147,10 @@ async def refresh(ask: Ask, composer: Composer, full: bool) -> Refreshed:
 
 async def _full(ask: Ask, composer: Composer, requested: str, fallback: str | None) -> Refreshed:
     plan = ask.plan
-    made = await composer.full(ask)
+    try:
+        made = await composer.full(ask)
+    except NoAnswer as error:
+        return Refreshed(requested, FULL, outcomes.EMPTY_CANDIDATE, fallback, failure="no_answer", error=error.message)
     done = Refreshed(requested, FULL, outcomes.WRITTEN, fallback, candidate=made.text)
     _take(done, made)
     done.retraction = _retraction(plan, applied=True)

@@ -11,6 +11,7 @@ from recalld.actors.operations import document_marks
 from recalld.actors.pages import outcomes, triggers
 from recalld.actors.pages.erasing import erased, mark_failed
 from recalld.actors.pages.messages import ChangePages, CommitRefresh, SubmitRefresh
+from recalld.actors.pages.scope import scope_of
 from recalld.actors.retain.commit import read_operation
 from recalld.storage import codec, page_rows
 from recalld.storage.apply import Applier
@@ -100,6 +101,9 @@ def _changed(model: MentalModel, fields: Answer, now: int) -> MentalModel:
     changed = dataclasses.replace(model, **fields, updated_at=now)
     if {"source_query", "tags", "trigger", "max_tokens"} & fields.keys():
         changed = dataclasses.replace(changed, revision=model.revision + 1)
+    if scope_of(changed) != scope_of(model):
+        # What is in scope now and was not before is not new: only a refresh in full reads it.
+        changed = dataclasses.replace(changed, content_query="")
     if changed.trigger.get("refresh_cron") != model.trigger.get("refresh_cron"):
         changed = dataclasses.replace(changed, cron_seen_at=now)
     if changed.trigger.get("full_refresh_cron") != model.trigger.get("full_refresh_cron"):

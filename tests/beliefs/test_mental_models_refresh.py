@@ -168,6 +168,15 @@ async def test_tags_and_kinds_of_fact_bound_what_is_read(wire: Wire) -> None:
     assert await towns(trigger={"fact_types": ["experience"]}) == set()
 
 
+async def test_a_scope_that_grew_is_read_in_full(wire: Wire) -> None:
+    await wire.retain(said("Ana lives in Lyon.", "a", tags=["x"]), said("Ana lives in Nice.", "b", tags=["y"]))
+    await wire.ok("POST", "/mental-models", {**DELTA, "tags": ["x"]}, wait="20")
+    assert "Nice" not in await content(wire)
+    await wire.ok("PATCH", "/mental-models/ana", {"trigger": {"tag_groups": [{"tags": ["x", "y"]}]}})
+    assert await refreshed(wire) == "content_written"
+    assert "Nice" in await content(wire)
+
+
 async def test_the_trace_is_kept_when_asked_for(wire: Wire) -> None:
     await wire.retain(LYON)
     await wire.ok("POST", "/mental-models", {**ANA, "trigger": {"keep_trace": True}}, wait="20")

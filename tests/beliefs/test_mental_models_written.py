@@ -37,7 +37,7 @@ class Written:
         if "tools" in sent:
             done = {"answer": self.page, "answer_found": self.found, "memory_ids": self.used}
             return Say(tools=(("done", done),))
-        return Say(text=json.dumps(self.structured or {}))
+        return Say(text=json.dumps(self.structured or {}) if "response_format" in sent else "")
 
     def told(self, number: int = -1) -> str:
         return "\n".join(str(one.get("content")) for one in self.model.heard[number].body["messages"])
@@ -149,6 +149,18 @@ async def test_a_model_that_finds_nothing_leaves_the_content(written: Written) -
     written.found, written.page, written.used = False, "I do not know.", []
     done = await written.refresh()
     assert done["details"]["outcome"] == "content_preserved_no_new_facts"
+    assert (await written.get())["content"] == PAGE
+
+
+async def test_a_model_that_says_nothing_fails_and_the_content_stays(written: Written) -> None:
+    await written.wire.ok("POST", "/mental-models", ANA, wait="20")
+    written.page, written.structured = "  ", {"answer": " "}
+    done = await written.refresh()
+    assert (done["status"], done["details"]["outcome"], done["details"]["failure_reason"]) == (
+        "failed",
+        "refresh_failed_empty_candidate",
+        "no_answer",
+    )
     assert (await written.get())["content"] == PAGE
 
 
