@@ -76,8 +76,8 @@ WORK_ATTEMPTS = 15
 
 
 class MemoryService(
-    BackgroundService,
     BankService,
+    BackgroundService,
     CurationService,
     EntityService,
     ModelAnswers,

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from recalld.actors import messages
 from recalld.actors.llm.base import RETAIN
 from recalld.actors.llm.models import filled
+from recalld.actors.reflect import disposition, prompts
+from recalld.actors.reflect.request import BUDGET_FACTORS, ReflectRequest
 from recalld.actors.retain.extraction import MODEL
 from recalld.actors.spending import Price, consolidation_estimate, money, reflect_estimate
 from recalld.daemon.dispatch import REPROCESS, Dispatcher, extraction_by, pack_payload
@@ -45,8 +48,13 @@ PREVIEWED = (
     ("entities_allow_free_form", "boolean"),
     ("llm_output_language", "text"),
 )
-REFLECT_FACTORS = {"low": 0.5, "mid": 1.0, "high": 2.0}
-REFLECT_ITERATIONS = 10
+PREVIEWED_REFLECT = (
+    ("reflect_mission", "text"),
+    ("disposition_skepticism", "text"),
+    ("disposition_literalism", "text"),
+    ("disposition_empathy", "text"),
+    ("disposition_bias_strength", "text"),
+)
 
 
 class ModelAnswers:
@@ -166,7 +174,9 @@ class ModelAnswers:
         return {"bank_id": bank_id, "operations": [{"operation": name, **one} for name, one in found.items()]}
 
     async def preview_prompt(self, tenant: str, bank_id: str, operation: str, strategy: str | None) -> Answer:
-        """The messages an operation would send. Consolidation and reflect have none yet."""
+        """The messages an operation would send; those of consolidation depend on its facts."""
+        if operation == "reflect":
+            return await self._preview_reflect(tenant, bank_id)
         if operation != "retain":
             await self._read("bank", tenant, bank_id)
             return {"messages": [], "strategy": strategy, "strategies": [], "run_settings": []}
@@ -181,6 +191,29 @@ class ModelAnswers:
             "run_settings": [
                 {"field": name, "value": _shown(config.get(name)), "kind": kind, "editable": True}
                 for name, kind in PREVIEWED
+            ],
+        }
+
+    async def _preview_reflect(self, tenant: str, bank_id: str) -> Answer:
+        """The system message of a reflect in this bank, and a question in its place."""
+        overrides = (await self._read("bank", tenant, bank_id))["overrides"]
+        config = {**self.retain_defaults(), **{name: value for name, value in overrides.items() if value is not None}}
+        read = {"everything": False, "tags": [], "tags_match": "any", "tag_groups": None}
+        directives: Any = await self._read("directives_in_force", tenant, bank_id, **read)
+        words = disposition.words(disposition.Disposition.of(config))
+        profile = {"mission": config.get("reflect_mission")}
+        asked = ReflectRequest(tenant, bank_id, "The question stands here.", self._clock())
+        shown = (
+            ("system", prompts.system_text(profile, words, directives, "preview")),
+            ("user", prompts.question_text(asked)),
+        )
+        return {
+            "messages": [{"role": role, "blocks": [_block(text)]} for role, text in shown],
+            "strategy": None,
+            "strategies": [],
+            "run_settings": [
+                {"field": name, "value": _shown(config.get(name)), "kind": kind, "editable": True}
+                for name, kind in PREVIEWED_REFLECT
             ],
         }
 
@@ -266,7 +299,7 @@ class ModelAnswers:
             batch = int(found["config"].get("consolidation_llm_batch_size") or 8)
             one = consolidation_estimate(backlog, batch, price).to_wire()
             return {**answer, "facts": backlog, "least": one, "most": one}
-        iterations = max(1, int(REFLECT_ITERATIONS * REFLECT_FACTORS[request.get("budget") or "low"]))
+        iterations = math.ceil(self.settings.reflect_max_iterations * BUDGET_FACTORS[request.get("budget") or "low"])
         least, most = reflect_estimate(iterations, price)
         return {**answer, "iterations": iterations, "least": least.to_wire(), "most": most.to_wire()}
 

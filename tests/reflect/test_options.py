@@ -220,3 +220,19 @@ async def test_open_fields_take_the_banks_default_options(world: World) -> None:
     assert "about 55 tokens" in told(world.bodies[-1])
     await world.send("PATCH", BANK + "/config", {"updates": {"reflect_default_options": {"budget": "endless"}}})
     assert "reflect_default_options" in (await world.reflect(status=400))["detail"]
+
+
+async def test_the_prompt_can_be_looked_at_without_a_call(world: World) -> None:
+    await world.send("PUT", BANK, {"disposition": {"skepticism": 5, "literalism": 3, "empathy": 3}})
+    found = await world.send("POST", BANK + "/prompts/preview", {"operation": "reflect"})
+    system, user = (one["blocks"][0]["text"] for one in found["messages"])
+    assert "You are skeptical" in system and "Question: The question stands here." in user
+    assert not world.bodies
+
+
+async def test_the_price_of_a_reflect_follows_its_rounds(open_world) -> None:  # type: ignore[no-untyped-def]
+    world: World = await open_world(reflect_max_iterations=5)
+    await world.send("PUT", BANK, {})
+    for budget, rounds in (("low", 3), ("mid", 5), ("high", 10)):
+        found = await world.send("POST", BANK + "/price-preview", {"operation": "reflect", "budget": budget})
+        assert found["iterations"] == rounds
