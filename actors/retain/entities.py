@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recalld.actors.retain import entity_languages
-from recalld.actors.retain.entity_cues import kind_before, kind_behind
+from recalld.actors.retain import entity_cjk, entity_latin
+from recalld.actors.retain.entity_kinds import LOCATION, ORG, PERSON, PRODUCT, SURE, best, scores_of, spelled_kind
 from recalld.actors.retain.lexicon import (
     CALENDAR,
     ING_NAMES,
@@ -21,15 +21,13 @@ from recalld.actors.retain.lexicon import (
     ORG_ENDS,
     PEOPLES,
     PERSON_STARTS,
-    PLACE_ENDS,
-    PRODUCT_ENDS,
     SENTENCE_OPENERS,
 )
-from recalld.actors.retain.ner import LEAST, NerModel, Tagged
+from recalld.actors.retain.ner import NerModel, Tagged
 from recalld.actors.retain.sentences import sentence_spans
 from recalld.storage.records import EntityMention
 
-PERSON, ORG, LOCATION, PRODUCT, CONCEPT = "PERSON", "ORG", "LOCATION", "PRODUCT", "CONCEPT"
+CONCEPT = "CONCEPT"
 MOST = 40
 """Names kept of one fact."""
 _LONGEST = 100
@@ -40,9 +38,11 @@ _UPPER = "".join(c for c in map(chr, range(0x41, 0x1F00)) if c.isupper() and uni
 _U, _W = f"[{_UPPER}]", "[^\\W_\u1100-\u11ff\u2e80-\U0003ffff]"
 _CAPITALISED = rf"{_U}(?:{_W}|(?<={_W})[&.](?={_W}{{2}}))*(?:['’-](?=[{_UPPER}\d]){_W}+)*(?!{_W}|['’]t(?!{_W}))"
 _LINK = r"(?:of|the|de|la|del|van|von|der|da|di|du|al|bin|&)"
+_HOUSES = "(?:Hospital|Church|School|College|Academy|Cathedral|University|Clinic|Restaurant|Bakery|Diner|Pub|Square)"
 _RUN = re.compile(
-    rf"(?<!{_W})(?<![@#/\\.])(?:(?:Dr|Prof|Mr|Mrs|Ms)\. |(?:{_U}\. ?){{2,3}})?{_CAPITALISED}"
-    rf"(?:[ \u00a0](?:{_LINK}[ \u00a0]){{0,2}}{_CAPITALISED}|[ \u00a0]\d{{1,2}}(?![\d:/.%,]\d|\w|[ ](?:{_W})))*"
+    rf"(?<!{_W})(?<![@#/\\.])(?:(?:Dr|Prof|Mr|Mrs|Ms|St)\. |(?:{_U}\. ?){{2,3}})?{_CAPITALISED}"
+    rf"(?:(?:['’]s(?= {_HOUSES}))?[ \u00a0](?:{_LINK}[ \u00a0]){{0,2}}{_CAPITALISED}"
+    rf"|[ \u00a0]\d{{1,2}}(?![\d:/.%,]\d|\w|[ ](?:{_W})))*"
 )
 _PRODUCT = re.compile(
     rf"(?<!{_W})(?<![@#/\\.])(?:{_U}[A-Za-z]*-\d[\w.]*\w|{_U}[A-Za-z]*-\d|[a-z]?{_U}+[a-z]*\d[\w]*|"
@@ -67,25 +67,10 @@ _WORDS = re.compile(r"\S+")
 _WRITES_CAPITALS = re.compile(rf"(?!I\b){_U}")
 _ACTS = re.compile(r"^ (?!is|was|has|does)[a-z]{2,}(?:s|ed)\b")
 _STREET = re.compile(r"(?:stra(?:ss|ß)e|gasse|weg|platz|street|road|avenue|lane)$", re.IGNORECASE)
-_MODEL = re.compile(r"[A-Z]{1,3}-?\d{1,4}[A-Za-z]?")
-_ORG_STARTS = ("University", "Bank", "Institute", "Bistro", "Hotel", "Restaurant", "Café", "Cafe", "Museum", "Ministry")
 _HONORIFIC_DOT = re.compile(r"^(Dr|Prof|Mr|Mrs|Ms)\. ?")
 _POSSESSIVE = re.compile(r"['’](?:s|S)?$")
 _EDGES = " \t.,;:!?…'\"“”‘’«»()[]{}<>*_`~|/\\-–—。、，"
 
-_DOES_AS_PEOPLE_DO = re.compile(
-    r" (?:said|says|told|tells|asked|asks|called|calls|thinks|thought|likes|liked|loves|loved|hates|hated"
-    r"|prefers|wants|wanted|lives|lived|works|worked|studies|studied|feels|felt|married|was born|got married|leads"
-    r"|resigned|retired"
-    r"|is (?:a|an|my|our|his|her) (?:[a-z]+ ){0,2}(?:singer|doctor|teacher|engineer|developer|nurse|lawyer"
-    r"|artist|writer|student|friend|sister|brother|mother|father|mom|dad|wife|husband|colleague|neighbou?r|manager|boss"
-    r"|actor|actress|designer|chef|dancer|player|coach))\b"
-)
-_KIN = re.compile(
-    r"\b(?:sister|brother|mother|father|mom|mum|dad|wife|husband|son|daughter|friend|cousin|aunt|uncle|colleague|boss"
-    r"|manager|neighbou?r|girlfriend|boyfriend|partner|roommate|coworker|niece|nephew|named|dear) $",
-    re.IGNORECASE,
-)
 _CALLED = re.compile(
     r"(?:^|[.!?\n] )(?:hey|hi|hello|wow|woah|whoa|thanks|thank you|yo|oh|yeah|congrats|bye|dear),? $", re.I
 )
@@ -136,12 +121,12 @@ def find_entities(text: str, model: NerModel, language: str | None = None) -> tu
 
     `language` is what the text around says (`es`, `de`, "" for another); None: the text itself tells.
     """
-    latin = entity_languages.surely(text) if language is None else language
+    latin = entity_latin.surely(text) if language is None else language
     worth = "" if latin else _worth_tagging(text)
     tagged = model.tag(worth) if worth.strip() else None
     found = _candidates(text, tagged, latin)
     if not text.isascii():
-        found += [_Candidate(*one, 1) for one in entity_languages.in_cjk(text)]
+        found += [_Candidate(*one, 1) for one in entity_cjk.in_cjk(text)]
     mentions: list[EntityMention] = []
     for candidate in _without_overlaps(found):
         name = clean_name(text[candidate.start : candidate.end])
@@ -199,7 +184,7 @@ def _candidates(text: str, tagged: Tagged | None, latin: str) -> list[_Candidate
             found.append(_Candidate(*match.span(group), kind, 1))
     if latin:
         found += _products(text)
-        found += [_Candidate(*one, 2) for one in entity_languages.in_latin(text, latin)]
+        found += [_Candidate(*one[:3], 2) for one in entity_latin.in_latin(text, latin)]
     elif not _is_shouting(text):
         found += _products(text)
         found += _runs(text, tagged)
@@ -299,7 +284,8 @@ def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
         if " of " in surface and (parts := _person_of(text, start, end, tagged)):
             found += parts
             continue
-        kind, confirmed = _kind_of_run(text, start, end, words, tagged)
+        kind, points = _kind_of_run(text, start, end, words, tagged)
+        confirmed = points >= SURE
         if not confirmed and surface.isupper() and len(surface) > 5:
             continue  # emphasis
         if len(words) == 1 and not confirmed:
@@ -320,60 +306,31 @@ def _person_of(text: str, start: int, end: int, tagged: Tagged | None) -> list[_
     link = text.index(" of ", start, end)
     left, right = text[start:link].split(), text[link + 4 : end].split()
     person = tagged is not None and tagged.kind_of(start, link)[0] == PERSON
-    if not right or not left or _spelled_kind(left) == ORG or not (person or _spelled_kind(left) == PERSON):
+    if not right or not left or spelled_kind(left) == ORG or not (person or spelled_kind(left) == PERSON):
         return []
     kind, _ = _kind_of_run(text, link + 4, end, right, tagged)
     return [_Candidate(start, link, PERSON, 2), _Candidate(link + 4, end, kind, 2)]
 
 
-def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagged | None) -> tuple[str, bool]:
-    """The kind of a capitalised run ("" when nothing tells), and whether it is sure to be a name."""
-    spelled = _spelled_kind(words)
-    if spelled:
-        return spelled, True
-    kind, score = tagged.kind_of(start, end) if tagged is not None else ("", 0.0)
-    cued, strong = kind_before(text, start)
-    behind = kind_behind(text, end)
-    product = words[-1][-1:].isdigit() or words[0].casefold() in PEOPLES
-    if cued and not product and (strong or kind == "" or score < 0.9) and not (kind == PERSON and score >= 0.8):
-        return cued, True
-    if behind == PRODUCT and _opens_sentence(text, start) and len(words) == 1 and score < 0.9:
-        behind = ""
-    doubted = (behind, kind) in ((LOCATION, PRODUCT), (PERSON, ORG)) and len(words) == 1
-    if behind and not product and (kind == "" or score < 0.9 or doubted):
-        return behind, True
-    if kind == "" or score < (LEAST if kind == PERSON else 0.8):
-        if _does_as_people_do(text, start, end):
-            return PERSON, True
-        if _is_spoken_to(text, start, end):
-            return PERSON, kind != ""
-    if kind == PRODUCT and len(words) == 1 and (words[0].isupper() or words[0].casefold() in PEOPLES):
-        return CONCEPT, score >= LEAST
-    if (
-        kind == ORG
-        and score < 0.8
-        and len(words) == 1
-        and _ACTS.match(text[end : end + 20])
-        and _opens_sentence(text, start)
-    ):
-        return PERSON, True
-    if kind == PERSON and len(words) == 1 and words[0].isupper() and len(words[0]) <= 4 and score < 0.9:
-        return CONCEPT, True  # "our API"
-    if kind and score >= 0.5:
-        return kind, score >= LEAST
-    if len(words) > 1 and not product and words[0].casefold() not in SENTENCE_OPENERS:
+def _kind_of_run(text: str, start: int, end: int, words: list[str], tagged: Tagged | None) -> tuple[str, float]:
+    """The likeliest kind of a capitalised run ("" when nothing tells), and its points."""
+    opens = _opens_sentence(text, start)
+    points = scores_of(text, start, end, tagged, opens=opens)
+    single = len(words) == 1
+    if _is_spoken_to(text, start, end):
+        points[PERSON] += 1.2
+    if single and opens and _ACTS.match(text[end : end + 20]):
+        points[PERSON] += 0.6
+    if not single and words[0].casefold() not in SENTENCE_OPENERS and words[0].casefold() not in PEOPLES:
         # Two capitals in a row are seldom a concept.
         before = text[max(0, start - 4) : start].casefold()
-        return (PRODUCT if before.endswith((" a ", " an ")) else ORG if before.endswith("the ") else PERSON), False
-    return "", False
-
-
-def _does_as_people_do(text: str, start: int, end: int) -> bool:
-    """Whether a run is followed by what people do, or named as somebody's kin or friend."""
-    return (
-        _DOES_AS_PEOPLE_DO.match(text[end : end + 40]) is not None
-        or _KIN.search(text[max(0, start - 24) : start]) is not None
-    )
+        points[PRODUCT if before.endswith((" a ", " an ")) else ORG if before.endswith("the ") else PERSON] += 0.8
+    kind, most = best(points)
+    if single and words[0].casefold() in PEOPLES:
+        return CONCEPT, most
+    if single and words[0].isupper() and (kind == PRODUCT or (kind == PERSON and len(words[0]) <= 4)) and most < 3.5:
+        return CONCEPT, most  # "our API"
+    return (kind, most) if most >= 0.8 else ("", most)
 
 
 def _is_spoken_to(text: str, start: int, end: int) -> bool:
@@ -421,22 +378,6 @@ def _trim(text: str, start: int, end: int, opens: bool) -> tuple[int, int, bool]
             break
         end = start + word.start()
     return start, end, trimmed
-
-
-def _spelled_kind(words: list[str]) -> str:
-    if len(words) > 1:
-        last = words[-1].strip(".").casefold()
-        if words[0].strip(".").casefold() in PERSON_STARTS:
-            return PERSON
-        if _MODEL.fullmatch(words[-1]):
-            return PRODUCT
-        if last in ORG_ENDS or words[0] in _ORG_STARTS:
-            return ORG
-        if last in PRODUCT_ENDS and not words[-1].islower():
-            return PRODUCT
-        if last in PLACE_ENDS or words[0] in ("Lake", "Mount", "Rue", "Via", "Calle", "Avenue"):
-            return LOCATION
-    return ""
 
 
 def _without_overlaps(candidates: list[_Candidate]) -> list[_Candidate]:

@@ -109,7 +109,8 @@ ORG_ENDS = word_set(
     couriers crafts creamery cycles dairy design designs distillery drones dyes estates events fabrics farm farms
     fashion ferries films finance fisheries fitness florists forge foundry fuels furniture garage garments glass
     glassworks goods grain graphics grocers hardware health healthcare homes hospitality housing instruments
-    interiors investments ironworks jewellers joinery kitchens knits laundry lighting linen looms lumber machines
+    medical motorsport interiors investments ironworks jewellers joinery kitchens knits laundry lighting linen looms
+    lumber machines
     manufacturing marine maritime marketing meats metals milling minerals mining mint mobile mobility mutual nursery
     oils optical opticians organics outfitters packaging paints paper papers pens petroleum pianos plastics plumbing
     potteries pottery power printers printing produce properties publications pumps quarry rentals repairs roasters
@@ -240,10 +241,45 @@ CALENDAR = word_set(
 """Words of the calendar that may begin an organisation's name ("Morning Tide Radio")."""
 
 
+LEGAL_FORMS = word_set(
+    """
+    gmbh mbh ag kg kgaa ug ohg gbr se e.v ev sa s.a s.a. sl s.l s.l. slu s.l.u srl s.r.l s.r.l. spa s.p.a s.p.a. sarl
+    sas s.a.s ltd ltd. limited llc llp lp inc inc. corp corp. plc bv b.v b.v. nv n.v n.v. ab oy oyj asa aps a/s pty pvt
+    kft zrt s.r.o s.r.o. a.s a.s. d.o.o d.o.o. ltda lda eirl sp.z.o.o bhd kk
+    """
+)
+"""What stands behind the name of a company and makes it one."""
+
+
+ORG_STARTS = word_set(
+    """
+    university universität universidad université universidade università hochschule fachhochschule institute institut
+    instituto istituto bank banco banca banque bistro hotel hôtel restaurant restaurante ristorante trattoria pizzeria
+    osteria café cafe cafetería bar museum museo musée ministry ministerium ministerio hospital hôpital ospedale
+    krankenhaus klinik klinikum clínica clinica clinique sparkasse volksbank stadtwerke bäckerei metzgerei brauerei
+    apotheke druckerei gasthof gasthaus verlag stiftung werkstatt autohaus fundación fondation fondazione colegio
+    escuela
+    academia grupo groupe gruppo officine laboratorios construcciones seguros viajes muebles maderas aceros industrias
+    almacenes transportes editorial bodegas talleres cooperativa empresa farmacia librería panadería holzhandel
+    elektro spedition reederei galerie galería cervecería inmobiliaria constructora distribuidora aerolíneas
+    """
+)
+"""First words that make a run of capitals an organisation."""
+
+
+PLACE_STARTS = word_set(
+    """
+    lake mount mt rue via calle avenue avenida avenida plaza río rio lago lac isla playa puerto monte cerro sierra valle
+    cape port fort bad
+    """
+)
+"""First words that make a run of capitals a place."""
+
+
 PRODUCT_ENDS = word_set(
     """
     db os sdk api app cli cloud engine framework server suite desk pad book phone watch browser editor player reader
-    pro lite mini ultra
+    pro lite mini ultra ci cd ide ui ai gpt vpn crm erp plus max
     """
 )
 """Last words that make a run of capitals something made."""

@@ -17,7 +17,7 @@ from recalld.actors.retain.causes import cue_of
 from recalld.actors.retain.claims import pieces
 from recalld.actors.retain.dating import read_dates
 from recalld.actors.retain.entities import PERSON, deduplicated, find_entities
-from recalld.actors.retain.entity_languages import surely
+from recalld.actors.retain.entity_latin import surely
 from recalld.actors.retain.exchanges import exchanges
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
 from recalld.actors.retain.mail import is_disclaimer, read_mail

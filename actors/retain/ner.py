@@ -60,12 +60,17 @@ class Tagged:
                 found.append(Span(start, end, kind, score))
         return found
 
+    def mean_over(self, start: int, end: int) -> Floats | None:
+        """The mean probabilities by kind over the words of a stretch of text; None when it holds none."""
+        rows = self.kinds[(self.starts < end) & (self.ends > start)]
+        mean: Floats | None = rows.mean(axis=0) if len(rows) else None
+        return mean
+
     def kind_of(self, start: int, end: int) -> tuple[str, float]:
         """The likeliest kind of a stretch of text and its mean probability over its words; ("", p) for none."""
-        rows = self.kinds[(self.starts < end) & (self.ends > start)]
-        if not len(rows):
+        mean = self.mean_over(start, end)
+        if mean is None:
             return "", 1.0
-        mean = rows.mean(axis=0)
         column = int(mean.argmax())
         if column == 0 and mean[0] < LEAST:
             column = 1 + int(mean[1:].argmax())

