@@ -1,6 +1,7 @@
 """From an aiohttp request to an ASGI application and back, in the same loop: the SDK speaks ASGI, the daemon aiohttp.
 
-The application runs in the handler's own task, so a client that hangs up cancels it, as it cancels every handler.
+A client that hangs up cancels its handler. The application is told of it in its own way, by `http.disconnect`: cut off
+in the middle it would take a session for lost that the client, which has its answer and closes, has just opened.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
+GRACE_SECONDS = 2.0
 OURS = frozenset((b"content-length", b"connection", b"transfer-encoding"))
 """Headers of an answer that the HTTP server itself sets."""
 
@@ -27,16 +29,23 @@ async def answer(
     headers: Mapping[str, str],
     replaced: Mapping[bytes, bytes],
     extra: Mapping[str, Any],
+    gone: asyncio.Event,
 ) -> web.StreamResponse:
     """What `app` answers: streamed when it sends pieces, else whole.
 
     `headers` are added to the answer; `replaced` stand for the request's own headers of those (lower-case) names;
-    `extra` goes into the scope as it is. Raises `RuntimeError` when the application ends without an answer.
+    `extra` goes into the scope as it is; `gone` is set when the client hangs up, and at the end. Raises `RuntimeError`
+    when the application ends without an answer.
     """
-    exchange = _Exchange(request, body, headers)
+    exchange = _Exchange(request, body, headers, gone)
+    task = asyncio.ensure_future(app({**_scope(request, replaced), **extra}, exchange.receive, exchange.send))
     try:
-        await app({**_scope(request, replaced), **extra}, exchange.receive, exchange.send)
+        await asyncio.shield(task)
         return exchange.finished()
+    except asyncio.CancelledError:
+        gone.set()
+        await _ended(task)
+        raise
     except Exception:
         if exchange.stream is None:
             raise
@@ -44,7 +53,18 @@ async def answer(
             request.transport.close()  # what was begun cannot be made an error of
         return exchange.stream
     finally:
-        exchange.over.set()
+        gone.set()
+
+
+async def _ended(task: asyncio.Future[None]) -> None:
+    """Wait until the application that was told of the hang-up has ended; cancel it when it does not."""
+    try:
+        done, _ = await asyncio.wait({task}, timeout=GRACE_SECONDS)
+        if not done:
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+    finally:
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
 
 def _scope(request: web.Request, replaced: Mapping[bytes, bytes]) -> dict[str, Any]:
@@ -69,8 +89,8 @@ def _scope(request: web.Request, replaced: Mapping[bytes, bytes]) -> dict[str, A
 class _Exchange:
     """One request and its answer, as `receive` and `send`."""
 
-    def __init__(self, request: web.Request, body: bytes, headers: Mapping[str, str]) -> None:
-        self.over = asyncio.Event()
+    def __init__(self, request: web.Request, body: bytes, headers: Mapping[str, str], gone: asyncio.Event) -> None:
+        self.gone = gone
         self._request = request
         self._body: bytes | None = body
         self._headers = headers
@@ -82,10 +102,12 @@ class _Exchange:
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
-        await self.over.wait()
+        await self.gone.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
+        if self.gone.is_set():
+            return
         if message["type"] == "http.response.start":
             self._start = message
             return

@@ -99,12 +99,9 @@ class McpEdge:
             return web.json_response({}, headers=headers)
         body = await self._body(request)
         gone = asyncio.Event()
-        try:
-            manager = await self._running()
-            extra = {"recalld.caller": caller, "recalld.gone": gone}
-            return await bridge.answer(manager.handle_request, request, body, headers, _accepting(request), extra)
-        finally:
-            gone.set()
+        manager = await self._running()
+        extra = {"recalld.caller": caller, "recalld.gone": gone}
+        return await bridge.answer(manager.handle_request, request, body, headers, _accepting(request), extra, gone)
 
     # -- who calls ---------------------------------------------------------------------------------------------------
 

@@ -320,6 +320,8 @@ class OneOperation(Arguments):
 async def get_operation(call: ToolCall) -> Answer:
     operation_id = uuid(call.as_(OneOperation).operation_id, "operation_id")
     answer: Answer = await call.service.get_operation(call.tenant, call.bank, operation_id, False)
+    if answer["status"] == "not_found":
+        await call.service.bank_config(call.tenant, call.bank)  # of an unknown bank that is what is said
     return answer
 
 

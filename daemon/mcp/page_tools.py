@@ -296,7 +296,7 @@ TOOLS = (
     Tool("list_directives", "Page through directives: rules that reflect follows.",
          list_directives, ListDirectives, reads=True, empty=NO_ITEMS),
     Tool("create_directive", "Give reflect a rule to follow.",
-         create_directive, CreateDirective, "write", makes_bank=True),
+         create_directive, CreateDirective, "write"),
     Tool("delete_directive", "Delete a directive.", delete_directive, OneDirective, "write", destructive=True),
     Tool("get_knowledge_base_tree", "Folders and pages of the knowledge base.",
          get_tree, reads=True, empty={"roots": []}),
