@@ -66,4 +66,5 @@ async def open_wire(tmp_path: Path) -> AsyncIterator[Open]:
 
 @pytest.fixture
 async def wire(open_wire: Open) -> Wire:
-    return await open_wire()
+    """A bank in which nothing happens by itself."""
+    return await open_wire(enable_auto_consolidation=False)

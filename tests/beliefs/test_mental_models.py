@@ -128,7 +128,7 @@ async def test_a_trigger_is_merged_field_by_field(wire: Wire) -> None:
 
 
 async def test_history_holds_former_contents_the_newest_first(open_wire: Open) -> None:
-    wire = await open_wire(pages_history_max_entries=2)
+    wire = await open_wire(enable_auto_consolidation=False, pages_history_max_entries=2)
     await wire.retain(LYON)
     await wire.ok("POST", "/mental-models", ANA, wait="10")
     first = (await wire.ok("GET", "/mental-models/ana"))["content"]
@@ -168,20 +168,20 @@ async def test_a_deleted_model_is_gone_with_all_it_said(wire: Wire) -> None:
 
 
 async def test_without_anybody_to_write_nothing_is_stored(open_wire: Open) -> None:
-    wire = await open_wire(llm_provider="none")
+    wire = await open_wire(enable_auto_consolidation=False, llm_provider="none")
     assert (await wire("POST", "/mental-models", ANA))[0] == 400
     assert (await wire("GET", "/mental-models"))[0] == 404
     assert (await wire("POST", "/mental-models/ana/refresh"))[0] == 400
 
 
 async def test_models_outlive_a_restart(open_wire: Open) -> None:
-    wire = await open_wire()
+    wire = await open_wire(enable_auto_consolidation=False)
     await wire.retain(LYON)
     await wire.ok("POST", "/mental-models", ANA, wait="10")
     before = await wire.ok("GET", "/mental-models/ana")
     await wire.client.close()
     await wire.service.close()
-    again = await open_wire()
+    again = await open_wire(enable_auto_consolidation=False)
     assert await again.ok("GET", "/mental-models/ana") == before
 
 

@@ -268,7 +268,7 @@ async def test_a_failure_inside_the_wait_comes_back_with_its_cause_and_holds_tri
 
 
 async def test_a_model_that_is_away_is_waited_for(open_wire: Open) -> None:
-    wire = await open_wire(operations_model_wait_seconds=0.05)
+    wire = await open_wire(enable_auto_consolidation=False, operations_model_wait_seconds=0.05)
     await wire.retain(LYON)
     gate = Gate(wire)
     gate.error = ModelUnavailable("The model is away.")
@@ -331,7 +331,7 @@ async def test_a_model_deleted_while_it_is_refreshed_ends_its_operation(wire: Wi
 
 
 async def test_triggers_refresh_what_is_stale_and_nothing_else(open_wire: Open) -> None:
-    wire = await open_wire(pages_tick_seconds=0.1)
+    wire = await open_wire(enable_auto_consolidation=False, pages_tick_seconds=0.1)
     await wire.retain(LYON)
     await wire.ok("POST", "/mental-models", {**ANA, "trigger": {"refresh_after_consolidation": True}}, wait="20")
     await asyncio.sleep(0.3)
@@ -400,7 +400,7 @@ async def test_the_schedule_of_full_refreshes_writes_a_delta_page_anew(wire: Wir
 
 
 async def test_a_refresh_that_an_end_cuts_short_is_carried_out_by_the_next_start(open_wire: Open) -> None:
-    wire = await open_wire()
+    wire = await open_wire(enable_auto_consolidation=False)
     await wire.retain(LYON)
     gate = Gate(wire)
     made = await wire.ok("POST", "/mental-models", ANA)
@@ -411,7 +411,7 @@ async def test_a_refresh_that_an_end_cuts_short_is_carried_out_by_the_next_start
     await until(wire, running)
     await wire.client.close()
     await wire.service.close()
-    again = await open_wire()
+    again = await open_wire(enable_auto_consolidation=False)
 
     async def done() -> bool:
         return bool((await again.ok("GET", f"/operations/{made['operation_id']}"))["status"] == "completed")

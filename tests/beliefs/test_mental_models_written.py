@@ -60,6 +60,7 @@ class Written:
 async def written(open_wire: Open) -> AsyncIterator[Written]:
     server = await ModelServer("openai").start()
     wire = await open_wire(
+        enable_auto_consolidation=False,
         llm_reflect_provider="openai",
         llm_reflect_api_key="sk-test",
         llm_reflect_model="tiny",
