@@ -65,7 +65,7 @@ _KEY_WORD: Final = (
     r"schlüssel|zugangstoken|geheimnis)"
 )
 _SIGN: Final = r"\\?[\"'`]?\s{0,3}(?::=|=>|[=:])\s{0,3}"
-_SAID: Final = r"\s{0,3}(?:is|was|es|ist|lautet|est|是|为|為|は|が|:|=)\s{0,3}"
+_SAID: Final = r"\s{0,3}(?:is|was|es|ist|lautet|est|это|é|是|为|為|は|が|는|은|가|이|:|=)\s{0,3}"
 _QUOTED_VALUE: Final = r"\\?\"((?:\\[^\"]|[^\"\\\n])+)|'((?:\\.|[^'\\\n])+)'|`([^`\n]+)`|「([^」\n]+)」"
 _BARE_VALUE: Final = r"([^\s\"'`,;&<>(){}\[\]|「」。、，；]+)"
 

@@ -48,6 +48,8 @@ FOUND = {
         "DB_PASSWORD=tulip",
         "Server=x;Pwd=tulip;Timeout=3",
         'password: "tulip garden"',
+        "비밀번호는 hunter2Secret99 입니다",
+        "пароль это hunter2Secret99",
     ],
     "secret": [
         "api_key = 9f8a7b6c5d4e3f2a1b0c9d8e",
@@ -87,6 +89,7 @@ INNOCENT = [
     "git commit 3f786850e387550fdab836ed7e6dc881de23001b",
     "uuid 123e4567-e89b-12d3-a456-426614174000",
     "密码很重要",
+    "비밀번호가 틀렸습니다",
     "ISBN 978-3-16-148410-0",
     "a card that fails its check: 4111 1111 1111 1112",
     "an IBAN that fails its check: DE89 3704 0044 0532 0130 01",
