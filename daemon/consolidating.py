@@ -7,8 +7,10 @@ forgets to queue, the next look through all banks finds, because every fact with
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -16,6 +18,7 @@ import structlog
 from recalld.actors import messages
 from recalld.actors.consolidate.messages import ConsolidateJob, QueueConsolidation
 from recalld.actors.consolidate.writes import KIND, scopes_in
+from recalld.actors.curation_messages import CurateJob
 from recalld.actors.directory import Shards
 from recalld.actors.hosting import log_unexpected
 from recalld.actors.llm.base import CONSOLIDATE
@@ -32,6 +35,7 @@ log = structlog.get_logger(__name__)
 
 Bank = tuple[str, str]
 LOOK_SECONDS = 0.25
+CHANGING = (messages.RetainJob, messages.EraseJob, messages.PatchDocument, CurateJob)
 LONGEST = 10.0
 """A bank that is never quiet is consolidated after that many times the delay."""
 OF_SERVER = ("consolidation_max_tokens", "consolidation_dedup_threshold", "consolidation_retry_seconds")
@@ -61,6 +65,7 @@ class Consolidating:
         self._clock = clock
         self._new_id = new_id
         self._defaults = defaults
+        self._at_work: Counter[Bank] = Counter()
         self._stirred: dict[Bank, tuple[float, float]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -98,6 +103,20 @@ class Consolidating:
     def _by_itself(self) -> bool:
         return consolidation_by(self._settings) != NONE
 
+    @contextlib.contextmanager
+    def stirring(self, job: Any) -> Iterator[None]:
+        """While a job changes memories of its bank, that bank is not quiet; it is consolidated some time after."""
+        if not isinstance(job, CHANGING):
+            yield
+            return
+        bank = (job.tenant, job.bank_id)
+        self._at_work[bank] += 1
+        try:
+            yield
+        finally:
+            self._at_work[bank] -= 1
+            self.soon(*bank)
+
     def soon(self, tenant: str, bank_id: str) -> None:
         """Memories of the bank changed: it is consolidated once it is quiet."""
         if self._by_itself:
@@ -116,7 +135,8 @@ class Consolidating:
             await asyncio.sleep(min(LOOK_SECONDS, max(0.01, delay)))
             now = time.monotonic()
             for bank, (last, first) in list(self._stirred.items()):
-                if now - last >= delay or now - first >= LONGEST * delay:
+                quiet = now - last >= delay and not self._at_work[bank]
+                if quiet or now - first >= LONGEST * delay:
                     del self._stirred[bank]
                     await self._queue(*bank)
 

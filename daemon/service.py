@@ -17,7 +17,6 @@ import structlog
 
 from recalld.actors import messages
 from recalld.actors.consolidate.writes import KIND as CONSOLIDATION
-from recalld.actors.curation_messages import CurateJob
 from recalld.actors.directory import AskHealth, Assignment, Shards, with_patience
 from recalld.actors.embedding import Embedder, pack_query
 from recalld.actors.filters import DocumentFilters, MemoryFilters
@@ -208,12 +207,11 @@ class MemoryService(
         async def once(left: float) -> Any:
             return await (await self._worker()).call(dataclasses.replace(job, seconds=left), timeout=left)
 
-        done = await with_patience(once, self.settings.retain_wall_timeout, WORK_ATTEMPTS)
+        with self.consolidating.stirring(job):
+            done = await with_patience(once, self.settings.retain_wall_timeout, WORK_ATTEMPTS)
         if isinstance(job, messages.EraseJob):
             await self.files.tidy(job.tenant, job.bank_id)
             self.refreshing.soon(job.tenant, job.bank_id)
-        if isinstance(job, (messages.RetainJob, messages.EraseJob, messages.PatchDocument, CurateJob)):
-            self.consolidating.soon(job.tenant, job.bank_id)
         return done
 
     async def _submit(self, tenant: str, bank_id: str, items: list[RetainItem], operation_id: str | None) -> list[str]:

@@ -260,7 +260,7 @@ class Applier(ClaimChanges, BeliefChanges, ObservationChanges, PlaceChanges, Rec
                 attribute=unit.attribute,
                 value=unit.value,
                 polarity=unit.polarity,
-                **inherited(unit.claim, new.former),
+                **inherited(unit.claim, new.former, None if new.former is None else self.current(unit.id)),
             )
             self._put_unit(self._put_claims(record), new=True)
             if new.former is not None:

@@ -117,6 +117,16 @@ class ClaimChanges:
                 self.txn.put(key, record.former.to_bytes(4, "little"))
             else:
                 self.txn.delete(key)
+        else:
+            self._skip_version(record)
+
+    def _skip_version(self, record: UnitRecord) -> None:
+        """A version that is erased between others: the next one continues the one before it."""
+        newer = self.current(record.id)
+        while newer is not None and newer.former is not None and newer.former != record.uid:
+            newer = self.unit(newer.former)
+        if newer is not None and newer.former == record.uid:
+            self._put_unit(dataclasses.replace(newer, former=record.former))
 
     # -- mentions --------------------------------------------------------------------------------------------------
 
@@ -254,10 +264,13 @@ class ClaimChanges:
             self.delta.add("restore_units", list(rows), ends)
 
 
-def inherited(claim: bytes, former: UnitRecord | None) -> dict[str, Any]:
-    """What a unit has from the version before it; its claims are its own, then those that one had."""
+def inherited(claim: bytes, former: UnitRecord | None, left: UnitRecord | None) -> dict[str, Any]:
+    """What a unit has from the version before it; its claims are its own, then those that one had.
+
+    That version may have been erased in this very write: `left` is the newest one that is still there.
+    """
     own = (claim,) if claim else ()
     if former is None:
         return {"claims": own}
     claims = tuple(dict.fromkeys((*own, *former.claims)))
-    return {"claims": claims, "former": former.uid, "edited_at": former.edited_at}
+    return {"claims": claims, "former": None if left is None else left.uid, "edited_at": former.edited_at}

@@ -4,35 +4,82 @@ from __future__ import annotations
 
 import random
 
-PEOPLE = ["Ana", "Ben", "Cleo", "Dario", "Elif", "Farid", "Greta", "Hugo", "Ines", "Jonas", "Katya", "Leon", "Mira", "Nils", "Olga", "Pavel", "Quinn", "Rosa", "Sven", "Tara", "Umar", "Vera", "Wanda", "Xenia", "Yusuf", "Zora", "Amir", "Bela", "Carla", "Dmitri"]
-CITIES = ["Lyon", "Porto", "Graz", "Bergen", "Ghent", "Turin", "Malaga", "Leeds", "Krakow", "Tartu", "Brno", "Aarhus", "Utrecht", "Lucca", "Basel", "Cork"]
-FIRMS = ["Nordwind", "Calyx", "Brightmoor", "Tessera", "Halden", "Quayside", "Orbix", "Lumenta", "Farrow", "Kestrelworks"]
-FOODS = ["peanuts", "shellfish", "lactose", "gluten", "strawberries", "walnuts", "eggs", "soy", "sesame", "mustard"]
-PETS = ("dog named Rex", "cat named Miso", "parrot named Kiwi", "rabbit named Bruno", "tortoise named Otto")
-SPORTS = ["climbing", "rowing", "fencing", "badminton", "archery", "judo", "sailing", "bouldering"]
-TOOLS = ["Helix", "Blender", "Ansible", "Krita", "Obsidian", "Inkscape", "Terraform", "Grafana"]
-MONTHS = ["January", "February", "March", "April", "June", "July", "August", "September", "October", "November"]
-LANGUAGES = ["Basque", "Finnish", "Tagalog", "Welsh", "Swahili", "Korean", "Hungarian", "Catalan"]
-INSTRUMENTS = ["cello", "oboe", "harp", "accordion", "trumpet", "banjo", "viola", "clarinet"]
-COURSES = ["botany", "statistics", "pottery", "astronomy", "accounting", "calligraphy", "carpentry", "genetics"]
+FIELDS = {
+    name: tuple(values.split("/"))
+    for name, values in (
+        ("p", "Ana/Ben/Cleo/Dario/Elif/Farid/Greta/Hugo/Ines/Jonas/Katya/Leon/Mira/Nils/Olga/Pavel/Quinn/Rosa/Sven"),
+        ("city", "Lyon/Porto/Graz/Bergen/Ghent/Turin/Malaga/Leeds/Krakow/Tartu/Brno/Aarhus/Utrecht/Lucca/Basel/Cork"),
+        ("firm", "Nordwind/Calyx/Brightmoor/Tessera/Halden/Quayside/Orbix/Lumenta/Farrow/Kestrelworks"),
+        ("food", "peanuts/shellfish/lactose/gluten/strawberries/walnuts/eggs/soy/sesame/mustard"),
+        ("pet", "dog named Rex/cat named Miso/parrot named Kiwi/rabbit named Bruno/tortoise named Otto"),
+        ("sport", "climbing/rowing/fencing/badminton/archery/judo/sailing/bouldering"),
+        ("tool", "Helix/Blender/Ansible/Krita/Obsidian/Inkscape/Terraform/Grafana"),
+        ("month", "January/February/March/April/May/June/July/August/September/October/November"),
+        ("language", "Basque/Finnish/Tagalog/Welsh/Swahili/Korean/Hungarian/Catalan"),
+        ("instrument", "cello/oboe/harp/accordion/trumpet/banjo/viola/clarinet"),
+        ("course", "botany/statistics/pottery/astronomy/accounting/calligraphy/carpentry/genetics"),
+        ("n", "/".join(map(str, range(3, 90)))),
+    )
+}
 
-# Each claim has several wordings; `{p}` is a person, the others are drawn once for a claim.
-FORMS: tuple[tuple[str, ...], ...] = (
-    ("{p} moved to {city} in {month} 2025.", "In {month} 2025 {p} relocated to {city}.", "{p} made the move to {city} in {month} 2025."),
-    ("{p} works at {firm}.", "{p} is employed by {firm}.", "{p} has a job at {firm}."),
-    ("{p} is allergic to {food}.", "{p} has an allergy to {food}.", "{food} give {p} an allergic reaction."),
-    ("{p} has a {pet}.", "{p} owns a {pet}.", "{p} keeps a {pet} at home."),
-    ("{p} goes {sport} every weekend.", "Every weekend {p} goes {sport}.", "{p} spends each weekend {sport}."),
-    ("{p} uses {tool} for daily work.", "For daily work {p} relies on {tool}.", "{p} works with {tool} every day."),
-    ("{p} does not use {tool} any more.", "{p} no longer uses {tool}.", "{p} has stopped using {tool}."),
-    ("{p} is learning {language}.", "{p} is studying {language}.", "{p} takes lessons in {language}."),
-    ("{p} plays the {instrument}.", "{p} is a player of the {instrument}.", "The {instrument} is what {p} plays."),
-    ("{p} paid {n} euros for the {pet}.", "For the {pet} {p} paid {n} euros.", "The {pet} cost {p} {n} euros."),
-    ("{p} lives in {city} with two sisters.", "{p} shares a home in {city} with two sisters.", "With two sisters, {p} lives in {city}."),
-    ("{p} finished a course in {course} in {month} 2024.", "In {month} 2024 {p} completed a {course} course.", "{p} completed a course in {course} in {month} 2024."),
-    ("{p} wants to open a bakery in {city}.", "{p} hopes to open a bakery in {city}.", "{p} dreams of opening a bakery in {city}."),
-    ("{p} leads the team of {n} people at {firm}.", "At {firm}, {p} leads a team of {n} people.", "{p} is the head of a team of {n} at {firm}."),
-)  # fmt: skip
+# Each claim has several wordings, one a line; `{p}` is a person. What the fields mean is drawn once for a claim.
+_WORDINGS = """\
+{p} moved to {city} in {month} 2025.
+In {month} 2025 {p} relocated to {city}.
+{p} made the move to {city} in {month} 2025.
+
+{p} works at {firm}.
+{p} is employed by {firm}.
+{p} has a job at {firm}.
+
+{p} is allergic to {food}.
+{p} has an allergy to {food}.
+{food} give {p} an allergic reaction.
+
+{p} has a {pet}.
+{p} owns a {pet}.
+{p} keeps a {pet} at home.
+
+{p} goes {sport} every weekend.
+Every weekend {p} goes {sport}.
+{p} spends each weekend {sport}.
+
+{p} uses {tool} for daily work.
+For daily work {p} relies on {tool}.
+{p} works with {tool} every day.
+
+{p} does not use {tool} any more.
+{p} no longer uses {tool}.
+{p} has stopped using {tool}.
+
+{p} is learning {language}.
+{p} is studying {language}.
+{p} takes lessons in {language}.
+
+{p} plays the {instrument}.
+{p} is a player of the {instrument}.
+The {instrument} is what {p} plays.
+
+{p} paid {n} euros for the {pet}.
+For the {pet} {p} paid {n} euros.
+The {pet} cost {p} {n} euros.
+
+{p} lives in {city} with two sisters.
+{p} shares a home in {city} with two sisters.
+With two sisters, {p} lives in {city}.
+
+{p} finished a course in {course} in {month} 2024.
+In {month} 2024 {p} completed a {course} course.
+{p} completed a course in {course} in {month} 2024.
+
+{p} wants to open a bakery in {city}.
+{p} hopes to open a bakery in {city}.
+{p} dreams of opening a bakery in {city}.
+
+{p} leads the team of {n} people at {firm}.
+At {firm}, {p} leads a team of {n} people.
+{p} is the head of a team of {n} at {firm}."""
+FORMS = tuple(tuple(form.splitlines()) for form in _WORDINGS.split("\n\n"))
 
 
 def labelled(count: int, repeats: float = 0.4, seed: int = 7) -> list[tuple[str, int]]:
@@ -43,20 +90,7 @@ def labelled(count: int, repeats: float = 0.4, seed: int = 7) -> list[tuple[str,
     seen: set[str] = set()
     while len(worded) < claims:
         forms = list(chance.choice(FORMS))
-        fields = {
-            "p": chance.choice(PEOPLE),
-            "city": chance.choice(CITIES),
-            "firm": chance.choice(FIRMS),
-            "food": chance.choice(FOODS),
-            "pet": chance.choice(PETS),
-            "sport": chance.choice(SPORTS),
-            "tool": chance.choice(TOOLS),
-            "month": chance.choice(MONTHS),
-            "language": chance.choice(LANGUAGES),
-            "instrument": chance.choice(INSTRUMENTS),
-            "course": chance.choice(COURSES),
-            "n": chance.randint(3, 90),
-        }
+        fields = {name: chance.choice(values) for name, values in FIELDS.items()}
         key = forms[0].format(**fields)
         if key in seen:
             continue
