@@ -151,7 +151,8 @@ def _vector(snap: Snapshot, uid: int) -> Floats:
 def _tokens(snap: Snapshot, uid: int) -> Floats:
     rows = unpack_tokens(bytes(snap.token_row(uid))).astype(np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / np.where(lengths == 0, 1.0, lengths)
+    found: Floats = rows / np.where(lengths == 0, np.float32(1.0), lengths)
+    return found
 
 
 def likeness(one: Floats, other: Floats) -> float:
@@ -258,7 +259,7 @@ def observation_scopes(partition: Partition, tenant: str, bank_id: str, params: 
         found = _scope_counts(snap)
     ordered = sorted(found.items(), key=lambda pair: (-pair[1], pair[0]))
     rows = [{"tags": list(tags), "count": count} for tags, count in ordered]
-    shown = page(cut(rows, params["limit"], params["offset"]), len(rows), params["limit"], params["offset"])
+    shown = page(list(cut(rows, params["limit"], params["offset"])), len(rows), params["limit"], params["offset"])
     return {"scopes": shown.pop("items"), **shown}
 
 

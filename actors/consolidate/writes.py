@@ -256,7 +256,7 @@ def _new_unit(applier: Applier, write: ObservationWrite, scope: tuple[str, ...],
     )
 
 
-def dates_of(sources: Sequence[UnitRecord]) -> dict[str, int | None]:
+def dates_of(sources: Sequence[UnitRecord]) -> dict[str, Any]:
     """The range of dated sources: the least start, the greatest end and the last mention; None where none has any."""
 
     def known(name: str) -> list[int]:
