@@ -8,7 +8,7 @@ from typing import Any
 
 from recalld.actors.pages import extractive
 from recalld.actors.pages.blocks import apply_edits
-from recalld.actors.pages.refresh import Ask, Composition, Edits
+from recalld.actors.pages.refresh import KINDS, Ask, Composition, Edits
 from recalld.actors.recall.packing import estimate_tokens
 
 Plain = dict[str, Any]
@@ -64,8 +64,12 @@ class ExtractiveComposer:
         content = ask.plan["content"]
         removed = extractive.without(content, gone)
         left = apply_edits(content, removed).text
-        used = extractive.chosen(facts, ask.max_tokens, taken=estimate_tokens(left))
+        before = ask.plan["response"].get("based_on") or {}
+        lost = set(gone)
+        said = [one["text"] for kind in KINDS for one in before.get(kind, []) if one["id"] not in lost]
+        used = extractive.chosen(facts, ask.max_tokens, estimate_tokens(left), said)
         # Ids of parts are those of the page as it stands, so the places of additions are looked up before the removals.
         added = extractive.additions(content, used, gone)
-        warnings = ["The page is full; a full refresh picks anew."] if len(used) < len(facts) else []
+        full = estimate_tokens(left) + sum(estimate_tokens(extractive.line(one)) for one in facts) > ask.max_tokens
+        warnings = ["The page is full; a full refresh picks anew."] if full and len(used) < len(facts) else []
         return Edits([*added, *removed], [dict(one) for one in used], warnings=warnings)

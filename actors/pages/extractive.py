@@ -83,18 +83,25 @@ def usable(facts: Iterable[Fact]) -> tuple[list[Fact], int]:
     return kept, left_out
 
 
-def chosen(facts: Sequence[Fact], max_tokens: int, taken: int = 0, most: int = MOST) -> list[Fact]:
-    """The best of ranked facts that fit beside `taken` tokens; one that is too long is passed over."""
+def chosen(facts: Sequence[Fact], max_tokens: int, taken: int = 0, said: Iterable[str] = ()) -> list[Fact]:
+    """The best of ranked facts that fit beside `taken` tokens; one that is too long is passed over, and so is one that
+    only repeats another, or what is `said` already."""
     picked: list[Fact] = []
+    heard = {_plain(text) for text in said}
     left = max_tokens - taken - estimate_tokens(NOTICE) - 12
     for fact in facts:
-        if len(picked) >= most:
+        if len(picked) >= MOST:
             break
-        size = estimate_tokens(line(fact))
-        if size <= left:
+        size, words = estimate_tokens(line(fact)), _plain(str(fact["text"]))
+        if size <= left and words not in heard:
+            heard.add(words)
             left -= size
             picked.append(fact)
     return picked
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".!")
 
 
 def compose(facts: Sequence[Fact]) -> str:

@@ -72,6 +72,15 @@ async def test_a_delta_refresh_adds_what_is_new_and_leaves_every_line_as_it_was(
     assert one["last_full_refreshed_at"] < one["last_refreshed_at"]
 
 
+async def test_what_a_page_says_already_is_not_said_again(wire: Wire) -> None:
+    await wire.retain(LYON)
+    await wire.ok("POST", "/mental-models", DELTA, wait="20")
+    before = await content(wire)
+    await wire.retain(said("ana lives in  Lyon", "again", tags=["other"]))
+    assert await refreshed(wire) == "content_unchanged"
+    assert await content(wire) == before
+
+
 async def test_what_is_not_about_the_question_moves_the_watermark_alone(wire: Wire) -> None:
     await wire.retain(LYON)
     await wire.ok("POST", "/mental-models", DELTA, wait="20")
