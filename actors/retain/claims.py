@@ -62,6 +62,8 @@ _LEANS = re.compile(
 )
 _AND_NEW = re.compile(r"^\W*(?:and|also|plus)[,:]?\s+(?:i mean,?\s+)?(?=(?:the|my|our|i|we|[A-Z])\b)", re.IGNORECASE)
 _POINTS_BACK = re.compile(r"\b(?:it|its|that|this|those|these|him|her|hers|them|their|theirs)\b", re.IGNORECASE)
+_POINTS_OUT = re.compile(r"\b(?:it|that|this|those|these|him|them|hers|theirs)\b", re.IGNORECASE)
+"""Of those, the ones that cannot mean the subject of their own sentence ("the neighbours sell their house")."""
 _NEW_SUBJECT = re.compile(
     r"^\W*(?:(?:so|well|um|uh)[, ]+)*(?:the|a|an|my|our|nobody|no one|i|we|mr|mrs|ms|dr|prof|el|la|los|las|mi|mis"
     r"|nuestr[oa]s?|un"
@@ -89,7 +91,8 @@ _CORRECTS = re.compile(
 )
 _HEAD_NAME = re.compile(r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?")
 _BARE_NOUN = re.compile(
-    r"[A-Z][a-z]+(?<!ing) (?:[a-z]+ )?(?:is|are|was|were|has|have|had|costs?|[a-z]{3,}(?<![sui])s|[a-z]{3,}ed)\b"
+    r"[A-Z][a-z]+(?<!ing) (?:[a-z]+ )?(?:is|are|was|were|has|have|had|costs?|[a-z]{3,}(?<![sui])s|[a-z]{3,}ed"
+    r"|fell|rose|went|came|got|broke|died|grew|lost|won|ran|sold|left|began|stood|froze|burst|sank)\b"
 )
 _OWN_DATE = re.compile(
     r"\b(?:19|20)\d\d\b|\b\d{1,2} (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|"
@@ -352,7 +355,9 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
     if sentence[0] > "\u2e7f":
         return close and not _LEANS.match(sentence) and not is_question(last)
     fresh = None if sentence[0].islower() else _AND_NEW.match(sentence)
-    if (_LEANS.match(sentence) and not fresh) or _POINTS_BACK.search(sentence):
+    own_subject = statement.person != "i" and _NEW_SUBJECT.match(sentence) is not None
+    points = (_POINTS_OUT if own_subject else _POINTS_BACK).search(sentence)
+    if (_LEANS.match(sentence) and not fresh) or points:
         return False
     own = content(sentence)
     if close and _OWN_DATE.search(sentence) and _OWN_DATE.search(last):
@@ -361,6 +366,9 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
         return False
     if statement.attribute and any(one.attribute for one in run.statements):
         return all((one.subject, one.attribute) != (statement.subject, statement.attribute) for one in run.statements)
+    told = _HEAD_NAME.match(last)
+    if close and statement.attribute and statement.person == "i" and told and told.group().casefold() in people:
+        return True
     if not close or sentence.endswith("!") or last.endswith(("!", "?")):
         return False
     if denies(sentence) != denies(last) and run.statements[-1].person == "i" == statement.person:
@@ -387,7 +395,8 @@ def _names_subject(sentence: str, statement: Statement, people: Set[str]) -> boo
     person = statement.person
     if person:
         return person in people or person.startswith(("my ", "our "))
-    return _NEW_SUBJECT.match(sentence) is not None and not _LEANS.match(sentence)
+    named = _NEW_SUBJECT.match(sentence) is not None or _BARE_NOUN.match(sentence) is not None
+    return named and not _LEANS.match(sentence)
 
 
 __all__ = ["NOTHING", "Piece", "content", "pieces"]

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from recalld.actors.retain import languages
+from recalld.actors.retain import languages, phatic
 from recalld.actors.retain.lexicon import FILLER_WORDS
 from recalld.actors.retain.lexicon_cjk import FILLER_PHRASES_CJK
 
@@ -196,6 +196,10 @@ _SERVICE = re.compile(
     r"(?:is there )?anything else (?:i can|you).*|(?:i['’]m|i am) (?:here|happy|glad) to (?:help|assist).*"
     r"|i hope (?:this|that) helps.*|"
     r"let me know (?:if|when|how|what).*|glad (?:i|to) (?:could )?help.*|happy to help.*|"
+    r"(?:i['’]?(?:d| would| will|['’]ll) be )?(?:happy|glad|delighted) to (?:help|assist|answer)\b.*"
+    r"|(?:could|can|would) you (?:please )?(?:share|give|tell|provide|send) (?:me )?(?:some |a few |a little "
+    r"|any )?(?:more"
+    r"|further|additional) (?:details?|information|context|info)\b.*|"
     r"(?:i['’]m )?(?:very |so )?sorry,? but (?:as an ai|i(?:['’]m| am) (?:an ai|not able|unable)|i (?:can['’]?t"
     r"|cannot|can not)) .*|"
     r"(?:unfortunately,? )?(?:as an ai(?: (?:language )?model| assistant)?,? )?i (?:can['’]?t|cannot|can not"
@@ -230,14 +234,16 @@ def is_housekeeping(text: str, *, assistant: bool = False) -> bool:
     if len(text) > 160:
         return False
     stripped = text.strip()
-    return _HOUSEKEEPING.match(stripped) is not None or (assistant and _SERVICE.match(stripped) is not None)
+    if _HOUSEKEEPING.match(stripped) or phatic.is_idle(stripped):
+        return True
+    return assistant and _SERVICE.match(stripped) is not None
 
 
 def says_nothing(sentences: list[str], *, assistant: bool) -> bool:
     """Whether every sentence of a turn is filler or housekeeping; an assistant may also ask back after a greeting."""
     if not sentences:
         return True
-    idle = [is_phatic(one) or is_housekeeping(one, assistant=assistant) for one in sentences]
+    idle = [is_phatic(one) or is_housekeeping(one, assistant=assistant) or _asks_back(one) for one in sentences]
     if all(idle):
         return True
     return (
@@ -248,6 +254,21 @@ def says_nothing(sentences: list[str], *, assistant: bool) -> bool:
     )
 
 
+def _asks_back(sentence: str) -> bool:
+    """Whether a sentence is a few small words with a question mark ("No?", "Is it?")."""
+    return len(sentence) < 20 and sentence.rstrip().endswith("?") and phatic.is_idle_answer(sentence)
+
+
+def says_nothing_labelled(text: str) -> bool:
+    """The same of prose, line by line, where a line may have a label nobody could tell for a speaker's name."""
+    lines = [_LABEL.sub("", line) for line in text.splitlines() if line.strip()]
+    if not lines or len(lines) > 12 or len(text) > 600:
+        return False
+    idle = [is_phatic(line) or is_housekeeping(line) for line in lines]
+    return any(idle) and all(one or phatic.is_idle_answer(line) for one, line in zip(idle, lines, strict=True))
+
+
+_LABEL = re.compile(r"^\s*[^\W\d_][\w .]{0,24}[:：]\s*")
 _BOILERPLATE = re.compile(
     r"^\W*(?:page \d+(?: (?:of|/) \d+)?|seite \d+(?: von \d+)?|página \d+(?: de \d+)?|第 ?\d+ ?页"
     r"|(?:strictly )?confidential|draft|internal use only|"
@@ -265,6 +286,7 @@ _BOILERPLATE = re.compile(
     re.IGNORECASE,
 )
 _HEADING_LINE = re.compile(r"^\s{0,3}#{1,6}(?:\s|$)")
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+(?:\[[ xX]?\]\s*)?")
 _LEADING_STAMP = re.compile(r"^\s*[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?[\])]?\s*")
 
 
@@ -276,7 +298,7 @@ def is_boilerplate(text: str) -> bool:
 
 def _is_furniture(line: str) -> bool:
     forms = (_BOILERPLATE.match(line), _HEADING_LINE.match(line), _HOUSEKEEPING.match(line.strip()))
-    return any(forms) or is_empty(line)
+    return any(forms) or is_empty(line) or phatic.is_furniture(_BULLET.sub("", line))
 
 
 def is_bare_answer(text: str) -> bool:
@@ -308,6 +330,8 @@ def drop_reason(text: str) -> str | None:
         return "transport"
     if is_system_prompt(text):
         return "system prompt"
-    if is_boilerplate(text):
+    if is_boilerplate(text) or phatic.is_web_notice(text):
         return "boilerplate"
+    if phatic.is_output(text):
+        return "tool output"
     return None

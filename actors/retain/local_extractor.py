@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from recalld.actors.retain import cleaning, languages
+from recalld.actors.retain import cleaning, languages, phatic
 from recalld.actors.retain.aliases import aliases
 from recalld.actors.retain.attributes import NOTHING, Statement
 from recalld.actors.retain.canonical import clean_text
@@ -167,7 +167,9 @@ class _Chunk:
         words = cleaning.without_disfluencies(cleaning.strip_transport(clean_text(turn.text)).strip())
         reason = cleaning.drop_reason(words)
         if reason is None and len(words) < 400:
-            if cleaning.says_nothing(sentences(words), assistant=turn.role == ASSISTANT):
+            if cleaning.says_nothing(sentences(words), assistant=turn.role == ASSISTANT) or (
+                not turn.speaker and cleaning.says_nothing_labelled(words)
+            ):
                 reason = "filler"
             elif is_disclaimer(words) and len(words) < 300 and turn.role != USER:
                 reason = "disclaimer"
@@ -189,7 +191,9 @@ class _Chunk:
                     self._dropped.append(Dropped(one.turn.text, one.reason or "filler"))
                 else:
                     sayings += self._of_turn(one.turn)
-            if first < len(told):
+            if first < len(told) and _idle(told[first : last + 1]):
+                self._dropped += [Dropped(one.turn.text, "filler") for one in told[first : last + 1]]
+            elif first < len(told):
                 sayings.append(self._exchange(told[first : last + 1]))
             at = last + 1
         return sayings
@@ -262,6 +266,14 @@ class _Chunk:
             aliases=aliases(said, "" if is_generic(turn.speaker) else turn.speaker),
         )
         return fact, failed
+
+
+def _idle(exchange: list[_Heard]) -> bool:
+    """Whether an exchange is only about the talk itself ("Can you hear me?" "Yes, we can.")."""
+    first, *others = exchange
+    return first.reason == "filler" and all(
+        one.reason == "filler" or phatic.is_idle_answer(one.turn.text) for one in others
+    )
 
 
 def _main(statements: tuple[Statement, ...]) -> Statement:
