@@ -7,6 +7,7 @@ what it rests on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,11 +41,12 @@ FIELD: dict[str, Any] = {
 def proposals(given: Sequence[Any], evidence: Evidence, question: str) -> tuple[Proposal, ...]:
     """The opinions a model proposed that rest on what it saw."""
     known = {**evidence.memories, **evidence.observations}
+    facts = {_folded(str(one["text"])) for one in known.values() if one.get("type") != "opinion"}
     out = []
     for one in given[:MOST]:
         text = " ".join(str(one.get("text") or "").split()) if isinstance(one, dict) else ""
-        if not text or len(text) > TEXT_LENGTH:
-            continue
+        if not text or len(text) > TEXT_LENGTH or _folded(text) in facts:
+            continue  # a fact that is said again is no judgement
         for_it, against = (_known(one.get(name), known) for name in ("memory_ids", "against_ids"))
         if not for_it and not against:
             continue
@@ -62,6 +64,10 @@ def proposals(given: Sequence[Any], evidence: Evidence, question: str) -> tuple[
             )
         )
     return tuple(out)
+
+
+def _folded(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def _known(ids: Any, known: dict[str, Any]) -> list[str]:

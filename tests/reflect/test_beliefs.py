@@ -44,6 +44,12 @@ async def test_one_without_evidence_is_dropped(world: World) -> None:
     assert (await world.reflect())["opinions"] == [] and await opinions(world) == []
 
 
+async def test_a_fact_said_again_is_no_opinion(world: World) -> None:
+    ids = await world.ids()
+    world.says(*SEARCHES, proposing({"text": "Ana: I moved to Lyon on 12 May 2026", "memory_ids": [ids["Ana"]]}))
+    assert (await world.reflect())["opinions"] == []
+
+
 async def test_an_opinion_carries_the_tags_of_what_it_rests_on(world: World) -> None:
     await world.retain("Zoe: I sail to Crete.", tags=["sea"])
     ids = await world.ids()

@@ -40,7 +40,9 @@ async def test_a_small_model_gives_a_grounded_structured_answer(open_world, smal
     found = await world.reflect("Where does Ana live?", response_schema=SCHEMA, max_tokens=120)
     assert found["text"].strip() and found["mode"] == "model"
     assert isinstance(found["structured_output"], dict) and isinstance(found["structured_output"]["city"], str)
-    known = set((await world.ids()).values())
+    page = await world.send("GET", "/v1/default/banks/b/memories/list?limit=100")
+    known = {one["id"] for one in page["items"]}
+    print(found, page)
     assert {one["id"] for one in found["based_on"]["memories"]} <= known
     assert found["stats"]["llm_calls"] >= 2 and found["usage"]["total_tokens"] > 0
     assert world.nothing_runs()
