@@ -10,6 +10,7 @@ from typing import Any
 
 from http_curation_service import CurationAnswers
 from http_entity_service import EntityAnswers
+from http_observation_service import ObservationAnswers
 from http_page_service import PageAnswers
 
 from recalld.actors.filters import DocumentFilters, MemoryFilters
@@ -31,7 +32,7 @@ class Bank:
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class MemoryService(CurationAnswers, EntityAnswers, PageAnswers):
+class MemoryService(CurationAnswers, EntityAnswers, ObservationAnswers, PageAnswers):
     """Words stand for vectors: a recall returns the units that share a word with the query, most shared first."""
 
     def __init__(self, settings: Settings | None = None) -> None:
