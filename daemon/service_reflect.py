@@ -107,18 +107,14 @@ class ReflectService:
             return
         try:
             told = 0
-            while not task.done():
-                follow = asyncio.ensure_future(
-                    worker.call(FollowReflect(request.id, told, FOLLOW_SECONDS), timeout=FOLLOW_SECONDS + 5)
-                )
-                await asyncio.wait({task, follow}, return_when=asyncio.FIRST_COMPLETED)
-                if not follow.done():
-                    await asyncio.wait({follow}, timeout=1.0)
-                steps = follow.result() if follow.done() and not follow.exception() else []
-                follow.cancel()
+            while True:
+                over = task.done()
+                steps = await _followed(worker, request.id, told, 0.0 if over else FOLLOW_SECONDS, task)
                 for event, data in steps:
                     told += 1
                     yield event, data
+                if over:
+                    break
                 if not steps and not task.done():
                     yield "wait", {}
             try:
@@ -127,6 +123,19 @@ class ReflectService:
                 yield "error", _problem(error)
         finally:
             task.cancel()
+
+
+async def _followed(worker: ActorRef, id: str, told: int, wait: float, task: asyncio.Task[ReflectAnswer]) -> list[Any]:
+    """The steps after the first `told`; none when the reflect ends meanwhile, or the worker does not answer."""
+    call = worker.call(FollowReflect(id, told, wait), timeout=wait + SLACK_SECONDS)
+    follow = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait({follow} if task.done() else {task, follow}, return_when=asyncio.FIRST_COMPLETED)
+        return list(await follow) if follow.done() else []
+    except RecalldError:
+        return []
+    finally:
+        follow.cancel()
 
 
 def _problem(error: RecalldError) -> Answer:

@@ -15,6 +15,11 @@ from recalld.storage.errors import CapReached
 from recalld.storage.ledger import BILLION
 
 
+LEAST_OUTPUT = 2000
+"""Tokens that every call may give back at least: a model that thinks first must come to its answer, one that rambles
+must come to an end."""
+
+
 class Caller:
     """Asks the model of `deps`. `calls` is the trace; `purpose` sums what they took."""
 
@@ -26,6 +31,7 @@ class Caller:
             request.bank, request.operation, Caps.of_bank(deps.config), operation_id=request.operation_id
         )
         self._llm: Llm = deps.llm if deps.ledger is None else deps.ledger.metered(deps.llm, self.purpose)
+        self._most_tokens = max(LEAST_OUTPUT, 2 * request.max_tokens) if request.max_tokens else None
         self._usage: dict[str, Any] = dict(NO_USAGE)
         self.calls: list[Plain] = []
 
@@ -69,6 +75,7 @@ class Caller:
                     bank=self._request.bank,
                     schema=schema,
                     schema_name=schema_name,
+                    max_tokens=self._most_tokens,
                     tools=tools,
                     tool_choice=tool_choice,
                 )

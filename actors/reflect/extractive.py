@@ -231,6 +231,10 @@ def _opening(question: Question, best: Weighed, dates: tuple[str, str] | None) -
 def _excerpt(question: Question, one: Weighed) -> str:
     """The sentences of a memory that the question is about: all of a short one, the best two of a long one."""
     text = " ".join(str(one.memory["text"]).split())
+    if one.memory.get("type") == "opinion":
+        # A judgement is never told as a fact.
+        confidence = one.memory.get("confidence")
+        return f"An opinion{'' if confidence is None else f' (confidence {confidence:.2f})'}: {text}"
     if len(text) <= 240:
         return text
     sentences = [part for part in _SENTENCE.split(str(one.memory["text"])) if part.strip()]

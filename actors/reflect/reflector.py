@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,8 @@ from recalld.storage.errors import BadRequest, ClientClosed
 
 Form = Callable[[FormJob], Awaitable[Plain]]
 
+FOLLOWED = 64
+"""Ended reflects whose steps are still told: a fast one ends before it is followed."""
 REMEMBERED = 1000
 """Dropped reflects whose job had not come yet."""
 
@@ -60,6 +62,7 @@ class Reflector:
         self._shards, self._embed, self._stage, self._new_id, self._form = shards, embed, stage, new_id, form
         self._nonce = new_id()
         self._running: dict[str, _Run] = {}
+        self._ended: OrderedDict[str, _Run] = OrderedDict()
         self._dropped: deque[str] = deque(maxlen=REMEMBERED)
 
     async def handle(self, message: ReflectJob | FollowReflect | DropReflect | MergeJob) -> Any:
@@ -93,6 +96,9 @@ class Reflector:
             raise
         finally:
             self._running.pop(request.id, None)
+            self._ended[request.id] = run
+            if len(self._ended) > FOLLOWED:
+                self._ended.popitem(last=False)
             run.news.set()
 
     async def reflect(
@@ -165,7 +171,7 @@ class Reflector:
 
     async def _follow(self, message: FollowReflect) -> list[Any]:
         """Steps after the first `after`; none when nothing comes in time, or the reflect has ended."""
-        run = self._running.setdefault(message.id, _Run())
+        run = self._ended.get(message.id) or self._running.setdefault(message.id, _Run())
         try:
             async with asyncio.timeout(message.wait):
                 while len(run.steps) <= message.after and (run.task is None or not run.task.done()):

@@ -109,6 +109,11 @@ def test_a_denial_answers_no() -> None:
     assert said("Does Ana like jazz?", memory("Ana: I like jazz.")).text.startswith("It seems so")
 
 
+def test_an_opinion_is_told_as_one() -> None:
+    found = said("Is Rust better than Go?", memory("Rust is better than Go.", type="opinion", confidence=0.6))
+    assert "- An opinion (confidence 0.60): Rust is better than Go." in found.text
+
+
 def test_at_most_ten_are_cited_and_no_stranger_is_shown() -> None:
     many = [memory(f"Ana: I painted picture number {n}.", 0.7 - n / 100) for n in range(20)]
     found = said("What did Ana paint?", *many, memory("Ben: Rain again.", 0.1))

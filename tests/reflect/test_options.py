@@ -179,6 +179,15 @@ async def test_steps_come_as_server_sent_events(world: World) -> None:
     assert seen[3][1]["mode"] == "model" and seen[3][1]["stats"]["llm_calls"] == 3
 
 
+async def test_the_steps_of_a_fast_answer_are_told_too(world: World) -> None:
+    headers = {"Accept": "text/event-stream"}
+    body = {"query": "Where does Ana live?", "mode": "extractive"}
+    for _ in range(20):
+        async with world.client.post(BANK + "/reflect", json=body, headers=headers) as answer:
+            seen = parse(await answer.text())
+        assert [event for event, _ in seen] == ["tool", "text", "done"]
+
+
 async def test_an_error_in_a_stream_is_its_last_event(world: World) -> None:
     world.script(lambda heard: Say(text=""))
     headers = {"Accept": "text/event-stream"}
