@@ -270,7 +270,7 @@ def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
         surface = text[start:end]
         words = surface.split()
         if words[-1].isdigit():
-            if words[0].casefold() not in MEASURE_WORDS and words[0].casefold() not in NEVER_NAMES:
+            if len(words) > 1 and words[0].casefold() not in MEASURE_WORDS and words[0].casefold() not in NEVER_NAMES:
                 found.append(_Candidate(start, end, LOCATION if _STREET.search(words[-2]) else PRODUCT, 2))
             continue
         first = words[0].casefold()
