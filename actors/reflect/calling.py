@@ -14,7 +14,6 @@ from recalld.actors.spending import Caps
 from recalld.storage.errors import CapReached
 from recalld.storage.ledger import BILLION
 
-
 LEAST_OUTPUT = 2000
 """Tokens that every call may give back at least: a model that thinks first must come to its answer, one that rambles
 must come to an end."""
