@@ -13,12 +13,13 @@ from recalld.actors.directory import Shards
 from recalld.actors.ledger import Ledger, Purpose
 from recalld.actors.llm.base import RETAIN, Llm
 from recalld.actors.llm.models import Models
-from recalld.actors.messages import Read, RetainPlan
+from recalld.actors.messages import Read, RetainJob, RetainPlan
 from recalld.actors.retain import prepare, readings
 from recalld.actors.retain.extraction import Reading
 from recalld.actors.retain.model_extractor import ModelExtractor
 from recalld.actors.retain.prepare import Preparation, Wanted
 from recalld.actors.spending import Caps
+from recalld.storage.errors import Conflict
 
 AT_ONCE = 8
 """Chunks of one job that are read at once: a long document must leave permits to others."""
@@ -52,7 +53,8 @@ class ModelStage:
     async def read(self, preparation: Preparation, plan: RetainPlan, known: dict[str, Reading]) -> dict[str, Any]:
         """Put into `known` what the job's chunks say; the tokens it took. Raises what the model's calls raise.
 
-        When a chunk fails those under way are waited for, since they are paid for, and no other is begun.
+        When a chunk fails those under way are waited for, since they are paid for, and no other is begun. Nor is one
+        begun once the operation is cancelled or its bank is gone.
         """
         job = preparation.job
         open_ = [one for one in prepare.wanted(preparation, plan) if one.reading not in known]
@@ -71,6 +73,7 @@ class ModelStage:
                 if failed:
                     return
                 try:
+                    await self._insist_on(job)
                     known[wanted.reading] = await self._one(wanted, purpose)
                 except Exception as error:
                     failed.append(error)
@@ -87,6 +90,14 @@ class ModelStage:
             job.tenant, job.bank_id, Read("known_readings", job.tenant, job.bank_id, params)
         )
         return {reading: readings.from_plain(plain) for reading, plain in found.items()}
+
+    async def _insist_on(self, job: RetainJob) -> None:
+        """Raise `Conflict` when nobody wants the job's operation any more."""
+        if job.operation_id is None:
+            return
+        asked = Read("operation_goes_on", job.tenant, job.bank_id, {"operation_id": job.operation_id})
+        if not await self._shards.call(job.tenant, job.bank_id, asked):
+            raise Conflict("The operation was cancelled, or its bank deleted, while a model was reading.")
 
     async def _one(self, wanted: Wanted, purpose: Purpose) -> Reading:
         # Its own record of what it is for, in the same sum.

@@ -298,9 +298,11 @@ def _retry(applier: Applier, operation: OperationRecord, now: int, requeue: Requ
     deferred = operation.status == PENDING and operation.next_retry_at is not None
     if operation.status not in (FAILED, CANCELLED) and not deferred:
         raise Conflict(f"Operation '{operation.id}' is {operation.status}; only failed or cancelled ones are retried.")
-    for name in operation.children:
-        child = read_operation(applier, name)
-        if child is not None and child.status in (FAILED, CANCELLED):
+    children = [child for name in operation.children if (child := read_operation(applier, name)) is not None]
+    if any(child.status in OPEN_STATES and child.cancel_requested for child in children):
+        raise Conflict(f"What operation '{operation.id}' had under way is still ending; retry in a moment.")
+    for child in children:
+        if child.status in (FAILED, CANCELLED):
             _retry(applier, child, now, requeue)
     if operation.kind == FILE_KIND and not deferred:
         raise Conflict(f"The upload of operation '{operation.id}' was removed when it ended; upload the file again.")

@@ -20,7 +20,7 @@ from recalld.actors.reads_files import file_keys, stored_file
 from recalld.actors.reads_graph import get_entity_graph, get_graph
 from recalld.actors.reads_ledger import call_stats, day_sums, known_readings, list_calls
 from recalld.actors.reads_memories import get_memory, list_memories, memory_history
-from recalld.actors.reads_operations import find_operation, get_operation, list_operations, receipt
+from recalld.actors.reads_operations import find_operation, get_operation, list_operations, operation_goes_on, receipt
 from recalld.actors.reads_pages import PAGE_READS
 from recalld.actors.reads_source import document_source
 from recalld.actors.reads_texts import stored_texts
@@ -56,6 +56,7 @@ READS: dict[str, Callable[[Partition, str, str, Params], Any]] = {
     "list_operations": list_operations,
     "get_operation": get_operation,
     "find_operation": find_operation,
+    "operation_goes_on": operation_goes_on,
     "receipt": receipt,
     "stored_texts": stored_texts,
     "file_keys": file_keys,

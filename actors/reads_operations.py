@@ -144,6 +144,16 @@ def get_operation(partition: Partition, tenant: str, bank_id: str, params: dict[
     }
 
 
+def operation_goes_on(partition: Partition, tenant: str, bank_id: str, params: dict[str, Any]) -> bool:
+    """Whether an operation is still to be carried out: it is there, open, and nobody cancelled it."""
+    try:
+        with partition.peek(tenant, bank_id) as (txn, bank):
+            record = _operation(txn, bank, params["operation_id"])
+    except BankNotFound:
+        return False
+    return record is not None and record.status in OPEN_STATES and not record.cancel_requested
+
+
 def _child(record: OperationRecord) -> dict[str, Any]:
     return {
         "operation_id": record.id,
