@@ -1,4 +1,4 @@
-"""Directives, models, pages and opinions of the small in-memory service: none, for the shape of what the edge answers."""
+"""Directives, models, pages and opinions of the small in-memory service: none, for the shape of the answers."""
 
 from __future__ import annotations
 
