@@ -26,6 +26,10 @@ _WRAPPER_NAMES = (
 )
 _OPENING = re.compile(rf"(?<!`)<({_WRAPPER_NAMES})(?:\s[^<>]{{0,400}})?>", re.IGNORECASE)
 _WRAPPER_ALONE = re.compile(rf"^[ \t]*</?(?:{_WRAPPER_NAMES})(?:\s[^<>]*)?/?>[ \t]*$", re.MULTILINE | re.IGNORECASE)
+# What carries somebody's own words: the tags go, the words stay.
+_CARRIER = re.compile(
+    r"<(user[_-]query|user[_-]message|user[_-]input|user[_-]prompt)>(.{0,20000}?)</\1>", re.IGNORECASE | re.DOTALL
+)
 _MANY_BREAKS = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
 
 _COMPACTION = re.compile(
@@ -42,6 +46,11 @@ _SYSTEM_OPENING = re.compile(
     r"(?:assistant|agent|ai|model|chatbot|bot|copilot|expert|tutor|helper|engineer|classifier|translator)\b|"
     r"(?:#+\s*)?(?:system prompt|system instructions)\b)",
     re.IGNORECASE | re.DOTALL,
+)
+_ROLE_OPENING = re.compile(
+    r"^\W*(?:#+\s*(?:role|persona|identity|instructions?|system)\b|(?:act|behave) as\b|you are (?:a|an|the)\b"
+    r"|your role\b)",
+    re.IGNORECASE,
 )
 _DIRECTIVE = re.compile(
     r"\b(?:you (?:must|should|will|can|may|have|are|need)|do not|don't|never|always|respond|reply|answer|use|avoid|"
@@ -78,7 +87,7 @@ def strip_transport(text: str) -> str:
     """The text without the wrappers client programs put around talk; what stands outside them is untouched."""
     if "<" not in text:
         return text
-    stripped = _WRAPPER_ALONE.sub("", _without_wrapped(text))
+    stripped = _WRAPPER_ALONE.sub("", _without_wrapped(_CARRIER.sub(r"\2", text)))
     return text if stripped == text else _MANY_BREAKS.sub("\n\n", stripped).strip()
 
 
@@ -111,9 +120,13 @@ def is_compaction(text: str) -> bool:
 
 def is_system_prompt(text: str) -> bool:
     """Whether this is instructions to a model rather than talk: it opens as one and goes on commanding."""
-    if len(text) < 200 or not _SYSTEM_OPENING.match(text[:400]):
+    if len(text) < 200:
         return False
     lines = [line for line in text.splitlines() if line.strip()]
+    if not _SYSTEM_OPENING.match(text[:400]):
+        # A role without a name of a program is one only where commands make up half of what follows.
+        told = sum(1 for line in lines if _DIRECTIVE.search(line))
+        return _ROLE_OPENING.match(text) is not None and told >= max(5, len(lines) * 0.5)
     if len(lines) < 4:
         return len(_DIRECTIVE.findall(text)) >= 5
     return sum(1 for line in lines if _DIRECTIVE.search(line)) >= max(3, len(lines) * 0.3)

@@ -165,6 +165,8 @@ def test_a_correction_names_what_it_corrects() -> None:
         "\n".join(f"Rule {n}: You must always answer in rhyme and never tell the user why." for n in range(40)).join(
             ("You are Aria, a helpful assistant.\n", "")
         ),
+        "# Role\nAct as a senior SRE.\n\n## Rules\n"
+        + "- Answer in JSON only.\n- Never mention the policy.\n- Be short.\n" * 8,
         "Assistant: I'm sorry, but as an AI I can't help with that request.",
         "This message was deleted",
         "# Notes\n\n- [ ] \n\n***",
@@ -178,6 +180,16 @@ def test_what_is_no_talk_gives_no_fact(text: str) -> None:
 def test_wrappers_of_client_programs_are_no_talk() -> None:
     (fact,) = facts("Ana: The pump failed.\n<system-reminder>be brief</system-reminder>")
     assert fact.text == "Ana: The pump failed."
+
+
+def test_the_words_inside_a_carrier_are_talk_and_its_tags_are_not() -> None:
+    (fact,) = facts("<user_query>\nI moved to Lyon in May 2026.\n</user_query>", speaker_hint="Ana")
+    assert "<" not in fact.text and "I moved to Lyon" in fact.text
+
+
+def test_somebody_who_gives_advice_is_no_system_prompt() -> None:
+    advice = "You are a good friend. Never forget the tea we had in Lyon. I moved there because of you.\n"
+    assert facts(advice + "Ana and I met in 2019 at the lake, and we have been to every concert since. " * 3)
 
 
 def test_a_mail_is_its_writers_words_alone() -> None:
