@@ -42,7 +42,7 @@ _HOUSES = "(?:Hospital|Church|School|College|Academy|Cathedral|University|Clinic
 _RUN = re.compile(
     rf"(?<!{_W})(?<![@#/\\.])(?:(?:Dr|Prof|Mr|Mrs|Ms|St)\. |(?:{_U}\. ?){{2,3}})?{_CAPITALISED}"
     rf"(?:(?:['’]s(?= {_HOUSES}))?[ \u00a0](?:{_LINK}[ \u00a0]){{0,2}}{_CAPITALISED}"
-    rf"|[ \u00a0]\d{{1,2}}(?![\d:/.%,]\d|\w|[ ](?:{_W})))*"
+    rf"|[ \u00a0](?:S\.[AL]\.U?|S\.p\.A\.|S\.r\.l\.|e\.V\.)(?!{_W})|[ \u00a0]\d{{1,2}}(?![\d:/.%,]\d|\w|[ ](?:{_W})))*"
 )
 _PRODUCT = re.compile(
     rf"(?<!{_W})(?<![@#/\\.])(?:{_U}[A-Za-z]*-\d[\w.]*\w|{_U}[A-Za-z]*-\d|[a-z]?{_U}+[a-z]*\d[\w]*|"
@@ -82,6 +82,7 @@ class _Candidate(NamedTuple):
     end: int
     kind: str
     rank: int  # of two that overlap the longer wins, then the smaller rank
+    points: float = 1.0  # what speaks for the kind
 
 
 def clean_name(name: str) -> str:
@@ -121,19 +122,42 @@ def find_entities(text: str, model: NerModel, language: str | None = None) -> tu
 
     `language` is what the text around says (`es`, `de`, "" for another); None: the text itself tells.
     """
+    return deduplicated(mention for mention, _ in weighed_entities(text, model, language))[:MOST]
+
+
+def weighed_entities(text: str, model: NerModel, language: str | None = None) -> list[tuple[EntityMention, float]]:
+    """Every name in a text, each with the points that speak for its kind."""
     latin = entity_latin.surely(text) if language is None else language
     worth = "" if latin else _worth_tagging(text)
     tagged = model.tag(worth) if worth.strip() else None
     found = _candidates(text, tagged, latin)
     if not text.isascii():
         found += [_Candidate(*one, 1) for one in entity_cjk.in_cjk(text)]
-    mentions: list[EntityMention] = []
+    mentions: list[tuple[EntityMention, float]] = []
     for candidate in _without_overlaps(found):
         name = clean_name(text[candidate.start : candidate.end])
         least = 1 if name[:1] > "\u2e7f" else 2
         if least <= len(name) <= _LONGEST and not _refused(name):
-            mentions.append(EntityMention(name, candidate.kind))
-    return deduplicated(mentions)[:MOST]
+            mentions.append((EntityMention(name, candidate.kind), candidate.points))
+    return mentions
+
+
+def one_kind_each(weighed: Iterable[tuple[EntityMention, float]]) -> dict[str, str]:
+    """The kind of every name (folded) that a document speaks of, over all places where it stands.
+
+    A name in several words lends its kind to those of its words that stand alone: "Ilse" is who "Ilse Brandt" is.
+    """
+    points: dict[str, dict[str, float]] = {}
+    for mention, weight in weighed:
+        kinds = points.setdefault(fold_name(mention.name), {})
+        kinds[mention.kind] = kinds.get(mention.kind, 0.0) + (weight if mention.kind != CONCEPT else 0.1)
+    for name, kinds in list(points.items()):
+        words = name.split()
+        if len(words) > 1 and PERSON in kinds:
+            for word in words:
+                if word in points:
+                    points[word][PERSON] = points[word].get(PERSON, 0.0) + kinds[PERSON] / 2
+    return {name: max(kinds, key=lambda kind: kinds[kind]) for name, kinds in points.items()}
 
 
 def _worth_tagging(text: str) -> str:
@@ -184,7 +208,7 @@ def _candidates(text: str, tagged: Tagged | None, latin: str) -> list[_Candidate
             found.append(_Candidate(*match.span(group), kind, 1))
     if latin:
         found += _products(text)
-        found += [_Candidate(*one[:3], 2) for one in entity_latin.in_latin(text, latin)]
+        found += [_Candidate(*one[:3], 2, one[3]) for one in entity_latin.in_latin(text, latin)]
     elif not _is_shouting(text):
         found += _products(text)
         found += _runs(text, tagged)
@@ -297,7 +321,7 @@ def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
                 continue
             if surface.casefold() in SENTENCE_OPENERS and not inside:
                 continue
-        found.append(_Candidate(start, end, kind, 2))
+        found.append(_Candidate(start, end, kind, 2, max(points, 0.1)))
     return found
 
 

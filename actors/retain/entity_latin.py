@@ -59,13 +59,17 @@ _TELLING: Final = {
         "trabajo vivimos volamos compré cambié instalamos instalé encanta gusta río hermano hermana jefe jefa "
         "hija hijo madre padre amigo amiga oficina ayer cené estudié soy somos nuestro nuestra también cuando "
         "nunca siempre ahora después antes reunión proveedor nuevo nueva factura contrato desde hacia regaló vecino "
-        "vecina semana mes año años lunes martes jueves viernes llamo llama prefiere prefiero quiero muy pero"
+        "vecina semana mes año años lunes martes jueves viernes llamo llama prefiere prefiero quiero muy pero "
+        "puede puedo venir hacer tiene tenemos está estamos fui fuimos nació abrió calienta pago llamar dejé dejó "
+        "abuela abuelo esposa marido verano invierno casa libro hoy"
     ),
     "de": word_set(
         "spielt kommt wohnt arbeitet zieht leitet fliegen fährt führt habe haben ist sind wir ich und nicht "
         "bei mit für nach aus ein eine einen meine mein unser unsere kollegin kollege lieferant neuer termin besuche "
         "wohne arbeite liefert benutzen nutzen verwenden studiert heißt heiße schreibt singt kocht baut geht gibt "
-        "wird wurde haben gestern heute morgen letzte nächste woche auch noch schon aber oder wenn weil sagt meint"
+        "wird wurde haben gestern heute morgen letzte nächste woche auch noch schon aber oder wenn weil sagt meint "
+        "umzug waren fahren fahre lese schreibe läuft wollen sollen kann können übernimmt kaputt krank freitag samstag "
+        "sonntag montag dienstag mittwoch donnerstag früher später vater mutter bruder schwester sohn tochter"
     ),
 }
 """Words of a language that no English sentence holds."""

@@ -255,7 +255,7 @@ ORG_STARTS = word_set(
     """
     university universität universidad université universidade università hochschule fachhochschule institute institut
     instituto istituto bank banco banca banque bistro hotel hôtel restaurant restaurante ristorante trattoria pizzeria
-    osteria café cafe cafetería bar museum museo musée ministry ministerium ministerio hospital hôpital ospedale
+    osteria café cafe cafetería bar museum museo musée ministry ministerium ministerio hospital hôpital ospedale radio
     krankenhaus klinik klinikum clínica clinica clinique sparkasse volksbank stadtwerke bäckerei metzgerei brauerei
     apotheke druckerei gasthof gasthaus verlag stiftung werkstatt autohaus fundación fondation fondazione colegio
     escuela

@@ -16,7 +16,15 @@ from recalld.actors.retain.canonical import clean_text
 from recalld.actors.retain.causes import cue_of
 from recalld.actors.retain.claims import pieces
 from recalld.actors.retain.dating import read_dates
-from recalld.actors.retain.entities import PERSON, deduplicated, find_entities
+from recalld.actors.retain.entities import (
+    MOST,
+    PERSON,
+    deduplicated,
+    find_entities,
+    fold_name,
+    one_kind_each,
+    weighed_entities,
+)
 from recalld.actors.retain.entity_latin import surely
 from recalld.actors.retain.exchanges import exchanges
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
@@ -42,6 +50,10 @@ from recalld.actors.retain.turns import (
 from recalld.storage.records import EntityMention
 
 _NAMES_DAY = re.compile(r"\b(?:tomorrow|tonight|next \w+|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b", re.IGNORECASE)
+
+
+_SPEAKS = 8.0
+"""What it says of a name's kind that its bearer speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +138,7 @@ class _Chunk:
         self._names: dict[str, tuple[EntityMention, ...]] = {}
         self._recent = Recent()
         self._latin = surely(chunk.text)
+        self._weighed: list[tuple[EntityMention, float]] = []
 
     def read(self) -> Reading:
         facts: list[Fact] = []
@@ -134,7 +147,28 @@ class _Chunk:
             fact, failed = self._fact(saying, facts)
             undated += failed
             facts.append(fact)
-        return Reading(tuple(_linked(facts)), tuple(self._dropped), undated)
+        return Reading(tuple(_linked(self._agreed(facts))), tuple(self._dropped), undated)
+
+    def _find(self, text: str) -> tuple[EntityMention, ...]:
+        weighed = weighed_entities(text, self._model, self._latin)
+        self._weighed += weighed
+        return deduplicated(mention for mention, _ in weighed)[:MOST]
+
+    def _agreed(self, facts: list[Fact]) -> list[Fact]:
+        """The facts with one kind for each name; whoever speaks is a person."""
+        speakers = {fact.speaker for fact in facts if fact.speaker and not is_generic(fact.speaker)}
+        kinds = one_kind_each([*self._weighed, *((EntityMention(name, PERSON), _SPEAKS) for name in speakers)])
+        given = {fold_name(mention.name) for mention in self._chunk.extra_entities}
+        agreed = []
+        for fact in facts:
+            names = tuple(
+                mention
+                if mention.exact or (key := fold_name(mention.name)) in given
+                else replace(mention, kind=kinds.get(key, mention.kind))
+                for mention in fact.entities
+            )
+            agreed.append(fact if names == fact.entities else replace(fact, entities=names))
+        return agreed
 
     # --- turns --------------------------------------------------------------------------------------------------
 
@@ -199,7 +233,7 @@ class _Chunk:
         return sayings
 
     def _of_turn(self, turn: Turn) -> list[_Saying]:
-        names = find_entities(turn.text, self._model, self._latin)
+        names = self._find(turn.text)
         people = frozenset(name.name.casefold() for name in names if name.kind == PERSON)
         sayings: list[_Saying] = []
         for piece in pieces(turn.text, people, talk=bool(turn.speaker)):
@@ -210,7 +244,7 @@ class _Chunk:
             folded = said.casefold().replace(".", "")
             own = tuple(name for name in names if name.name.casefold().replace(".", "") in folded)
             if said is not piece.text:
-                own = (*find_entities(said, self._model, self._latin),)
+                own = self._find(said)
             self._names[said] = own
             self._recent.hear(said, [name.name for name in own if name.kind == PERSON], turn.speaker)
             text = replace(turn, text=said).rendered()
@@ -233,7 +267,7 @@ class _Chunk:
         chunk, turn, said = self._chunk, saying.turn, saying.said
         names = self._names.get(said)
         if names is None:
-            names = find_entities(said, self._model, self._latin)
+            names = self._find(said)
         question = is_question(said) or (not saying.exchange and _asks_only(said))
         network, confidence = (
             network_of(said, turn.role) if not saying.exchange else network_of(saying.telling, turn.role)

@@ -40,12 +40,14 @@ class Span(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Tagged:
     """What the model thinks of each word. `starts`, `ends`: characters, int32 [n]; `kinds`: probabilities by kind,
-    float32 [n, 5] in the order of KINDS; `inside`: the word continues the name of the word before it, bool [n]."""
+    float32 [n, 5] in the order of KINDS; `inside`: the word continues the name of the word before it, bool [n];
+    `pieces`: into how many the tokenizer cut it, int64 [n], which is one for everyday words."""
 
     starts: npt.NDArray[np.int32]
     ends: npt.NDArray[np.int32]
     kinds: Floats
     inside: npt.NDArray[np.bool_]
+    pieces: npt.NDArray[np.int64]
 
     def spans(self, text: str) -> list[Span]:
         """Names of at least LEAST, neighbouring words of one kind merged."""
@@ -59,6 +61,11 @@ class Tagged:
             elif score >= LEAST:
                 found.append(Span(start, end, kind, score))
         return found
+
+    def rarity(self, start: int, end: int) -> int:
+        """The most pieces that a word of a stretch of text was cut into; 0 where there is none."""
+        pieces = self.pieces[(self.starts < end) & (self.ends > start)]
+        return int(pieces.max()) if len(pieces) else 0
 
     def mean_over(self, start: int, end: int) -> Floats | None:
         """The mean probabilities by kind over the words of a stretch of text; None when it holds none."""
@@ -78,7 +85,11 @@ class Tagged:
 
 
 _NOTHING = Tagged(
-    np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros((0, len(KINDS)), np.float32), np.zeros(0, np.bool_)
+    np.zeros(0, np.int32),
+    np.zeros(0, np.int32),
+    np.zeros((0, len(KINDS)), np.float32),
+    np.zeros(0, np.bool_),
+    np.zeros(0, np.int64),
 )
 
 
@@ -192,6 +203,7 @@ def _by_word(logits: Floats, offsets: npt.NDArray[np.int32], heads: npt.NDArray[
         offsets[firsts + sizes - 1, 1],
         kinds,
         insides[rows, best] > begins[rows, best],
+        sizes,
     )
 
 

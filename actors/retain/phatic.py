@@ -55,7 +55,22 @@ _GOING_ON: Final = re.compile(
     r"|thank you for|thanks (?:for|all|everyone|everybody)|that helps|helps a lot|no (?:worries|problem|rush|hurry)"
     r"|(?:will|shall) (?:begin|start) (?:shortly|soon|in)|over to (?:you|me)|anytime|any time|(?:sounds|looks) (?:good"
     r"|great|fine)|have a (?:good|great|nice|lovely)|see you|talk (?:soon|later)|catch you|be right (?:back|there|with)"
-    r"|come in|sit down|wrap up|move on|moving on|next (?:slide|question|item|point|topic))\b"
+    r"|(?:audio|sound|video|connection|line|screen|camera|mic) (?:is |was |keeps? )?(?:cut|cuts|cutting|choppy|gone"
+    r"|bad|lost"
+    r"|back|off|on|frozen|better)|(?:bad|poor|terrible) (?:connection|line|audio|sound)|(?:lost|losing) you"
+    r"|zoom (?:in|out)"
+    r"|(?:you['’]re|we['’]re|i['’]m|we are|you are|i am) (?:back|live|here|recording|on air)|closer to|offline"
+    r"|where were we"
+    r"|(?:any|no) (?:objections?|updates?|news)|nothing (?:to (?:report|add)|from)|so moved|motion carried|adjourned"
+    r"|(?:be|remain|stay) seated|all rise|excused|(?:state|say|spell) your (?:full )?name|your (?:full )?name,? please"
+    r"|same as (?:last|before)|(?:good|great|excellent|interesting|valid) (?:question|point)"
+    r"|so true|tell me about it|fingers crossed|can['’]t wait|bless you|get well|feel better|happy (?:birthday|new year"
+    r"|holidays|easter|christmas)|merry christmas|sweet dreams|safe (?:travels|trip|flight|journey)|take it easy"
+    r"|good for you|well said|what a (?:day|week|shame|pity|relief)|sounds (?:fun|amazing|lovely|awesome|perfect"
+    r"|interesting"
+    r"|delicious|tough|hard)|sorry to hear|i (?:see|understand|hear you)|understood|makes sense|no biggie"
+    r"|you know (?:what|how) (?:i|it)|didn['’]?t (?:catch|get|hear) (?:that|you)|come in|sit down|wrap up|move on"
+    r"|moving on|next (?:slide|question|item|point|topic))\b"
 )
 """What is said to get through a meeting; the rest of the line must be small words."""
 _GOING_WORDS: Final = word_set(
@@ -66,6 +81,11 @@ _GOING_WORDS: Final = word_set(
     help anytime enough fair worries problem rush hurry read reading check checking admit record coming appreciate
     appreciated having listening attending patience following welcome enjoy safe rest turn pull open find finding type
     write typing comments thoughts anymore properly sit down picture
+    zoom closer lost losing cut cuts cutting choppy gone bad poor terrible live air offline objections objection updates
+    update news nothing report add moved motion carried adjourned seated rise remain stay excused state spell name full
+    same question point excellent interesting valid true fingers crossed wait bless birthday year holidays easter link
+    christmas merry sweet dreams travels trip flight journey easy shame pity relief sounds sound fun amazing awesome
+    delicious tough hard understand understood makes sense biggie mean catch links share five ten via side lovely
     """
 )
 _IDLE_ES: Final = word_set(
@@ -170,11 +190,13 @@ _FURNITURE: Final = word_set(
     decisions actions action items item todo todos tbd tba pending none empty nothing section appendix attachments
     attachment image photo screenshot picture figure logo file seite notizen besprechung entwurf vertraulich leer ende
     anfang página notas reunión borrador confidencial fin inicio date time name author your this to the of for from on a
-    an and or do not be is was only use see over back top subject topics discussion follow up ups wrap
+    an and or do not be is was only use see over back top subject topics discussion follow up ups wrap sign log login
+    more read home contact menu search go continue here type below above
     """
 )
 _FURNITURE_ALONE: Final = word_set(
-    "date time name author your this to the of for from on a an and or do not be is was only use see over back up new"
+    "date time name author your this to the of for from on a an and or do not be is was only use see over back up "
+    "new more read go home here below above contact search continue add menu type sign"
 )
 _HOLE: Final = re.compile(
     r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|<(?:your|insert|name|date|title|add|the|company|email|e-mail)[^<>]*>"
@@ -182,6 +204,47 @@ _HOLE: Final = re.compile(
     r"|\[(?:insert|add|your|enter|type|todo|tbd|tba|name|date|title|company|fill|describe|placeholder)\b[^\[\]]*\]"
     r"|\b(?:YYYY|DD|MM|HH)(?:[-/.: ](?:YYYY|YY|DD|MM|SS|HH))+\b|_{3,}|\bX{3,}\b|\b(?:xx+|tt)[./-](?:xx+"
     r"|mm)[./-](?:xx+|jjjj)\b",
+    re.IGNORECASE,
+)
+_SOUNDS: Final = re.compile(
+    r"^\s*(?:[\[(*]+|[-–—]{2,}|♪+)\s*(?:[a-z' -]{0,24}\b)?(?:rings?|ringing|cough\w*|sighs?|sighing|noises?|laugh\w*"
+    r"|chuckl\w*"
+    r"|giggl\w*|music|applau\w*|clap\w*|cheer\w*|cry\w*|sob\w*|throat|beeps?|static|silence|pauses?|unintelligible"
+    r"|inaudible|indistinct|crosstalk|chatter|murmur\w*|breath\w*|sniff\w*|door (?:opens|closes|slams)|footsteps"
+    r"|knock\w*"
+    r"|overlapping|foreign language|no audio|blank audio|whispers?|gasps?|gelächter|risas|aplausos"
+    r"|beifall|音楽|笑い?|拍手|笑声"
+    r"|掌声)(?:[a-z ]{0,16})?[ \d:.]*\s*(?:[\])*]+|[-–—]{2,}|♪+)\s*$",
+    re.IGNORECASE,
+)
+_NUMBERED: Final = re.compile(
+    r"^\W*(?:(?:page|seite|página|p\.?|section|chapter|part|slide|version|rev|v|appendix|figure|table|sheet|speaker)\W*"
+    r"(?:\d[\d.]*|[A-Z])(?:\W*(?:of|von|de|/)?\W*\d+)?|\d+ *(?:/|of|von|de) *\d+|[-–—*|]+ *\d+ *[-–—*|]+"
+    r"|[ivxl]{2,6})\W*$",
+    re.IGNORECASE,
+)
+_MADE_BY: Final = re.compile(
+    r"^\W*(?:(?:sent|scanned|transcribed|subtitles?|captions?|recorded|exported|generated|translated|created|downloaded"
+    r"|printed) (?:from|with|by|using|on|automatically)(?: my| the)? (?:[\w.-]+ ?){1,4}|<!--.*-->"
+    r"|!\[[^\]]*\]\([^)]*\))\W*$",
+    re.IGNORECASE,
+)
+_NOTICE: Final = re.compile(
+    r"^\W*(?:[\w .]{1,30} (?:pinned (?:a|this) message|(?:changed|set) (?:the|this) (?:group|subject|icon|topic"
+    r"|channel)"
+    r"\b.{0,40}|created (?:the |this )?(?:group|channel)\b.{0,40}|is typing|started an? (?:\w+ )?call"
+    r"|joined (?:via|using|from) .{1,40}|reacted\b.{0,10} to .{1,60})|(?:liked|loved|emphasi[sz]ed"
+    r"|laughed at) [“\"].{1,80}[”\"]"
+    r"|(?:seen|delivered|read|edited)(?: at)? ?\d{0,2}:?\d{0,2}(?: ?[ap]m)?|(?:forwarded|edited|deleted|new messages?)"
+    r"|(?:today|yesterday) at \d{1,2}:\d\d(?: ?[ap]m)?)\W*$",
+    re.IGNORECASE,
+)
+_NO_VALUE: Final = re.compile(
+    r"^\W*(?:none|n/?a|tbd|tba|tbc|nothing|nil|pending|todo|to do|to be (?:determined|decided|confirmed|announced"
+    r"|added|done)"
+    r"|unknown|not (?:yet )?(?:set|applicable|available|decided)|keine?r?|offen|ninguno|nada"
+    r"|pendiente|aucun|无|暂无|待定|未定"
+    r"|なし|未記入|\?+)\W*$",
     re.IGNORECASE,
 )
 _MEDIA: Final = re.compile(r"^\W*[\w -]{1,60}\.(?:png|jpe?g|gif|webp|heic|mp4|mov|mp3|wav|m4a|pdf|docx?|svg)\W*$", re.I)
@@ -206,14 +269,13 @@ def is_furniture(line: str) -> bool:
     """Whether a line of a document only frames it: page marks, headings of nothing, placeholders, pictures' names."""
     if len(line) > 160:
         return False
-    if _MEDIA.match(line) or _LEADER.search(line):
+    if any(form.match(line) for form in (_MEDIA, _SOUNDS, _NUMBERED, _MADE_BY, _NOTICE)) or _LEADER.search(line):
         return True
     bare = _HOLE.sub(" ", line)
-    if bare != line and _NUMBER_ONLY.match(_LABEL.sub("", bare, count=1)):
+    value = _LABEL.sub("", bare, count=1)
+    if (bare != line and _NUMBER_ONLY.match(value)) or (value != bare and _NO_VALUE.match(value)):
         return True
-    if any(map(str.isdigit, bare)) and not re.match(
-        r"^\W*(?:page|seite|página|p\.?)\W*\d+\W*\w*\W*\d*\W*$", bare, re.I
-    ):
+    if any(map(str.isdigit, bare)):
         return False
     words = [word.casefold() for word in _WORD.findall(bare)]
     if not 0 < len(words) <= 8:
