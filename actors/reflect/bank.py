@@ -9,7 +9,9 @@ from recalld.actors.directory import Shards
 from recalld.actors.filters import MemoryFilters
 from recalld.actors.messages import Read
 from recalld.actors.recall.dates import detect_window
+from recalld.actors.recall.filters import OneThing, group_filter, tag_filter
 from recalld.actors.recall.query import RecallAnswer, RecallQuery
+from recalld.actors.recall.settings import RecallSettings
 from recalld.actors.reflect.deps import Plain, Search
 from recalld.storage.analysis import query_terms
 from recalld.storage.errors import DateParseError, NotFound
@@ -20,6 +22,19 @@ Embed = Callable[[str], Awaitable[Plain]]
 
 
 _EVIDENCE = ("evidence_for", "evidence_against")
+
+
+_LIMITS = RecallSettings()
+
+
+def _passes(tags: Sequence[str], scope: Search) -> bool:
+    """Whether a document with these tags may be shown in a scope."""
+    thing = OneThing(frozenset(tags))
+    if scope.tag_groups:
+        return bool(group_filter(thing, scope.tag_groups, _LIMITS)[0])
+    if scope.tags or scope.tags_match == "exact":
+        return bool(tag_filter(thing, scope.tags, scope.tags_match)[0])
+    return True
 
 
 class BankMemory:
@@ -68,23 +83,27 @@ class BankMemory:
             "trace": found.trace,
         }
 
-    async def expand(self, memory_ids: Sequence[str], whole: bool) -> list[Plain]:
+    async def expand(self, memory_ids: Sequence[str], whole: bool, scope: Search) -> list[Plain]:
         out: list[Plain] = []
         for one in memory_ids:
             try:
                 memory = await self._read("get_memory", memory_id=one)
             except NotFound:
                 continue
-            out.append({"memory": memory, "text": await self._text(memory, whole)})
+            out.append({"memory": memory, "text": await self._text(memory, whole, scope)})
         return out
 
-    async def _text(self, memory: Plain, whole: bool) -> str:
+    async def _text(self, memory: Plain, whole: bool, scope: Search) -> str:
         document, chunk = memory.get("document_id"), memory.get("chunk_id")
         if document is None:
             return ""
         try:
-            if whole:
-                return str((await self._read("get_document", document_id=document))["original_text"] or "")
+            if whole or scope.tags or scope.tag_groups:
+                found = await self._read("get_document", document_id=document)
+                if not _passes(found["tags"], scope):
+                    return ""
+                if whole:
+                    return str(found["original_text"] or "")
             index = int(str(chunk).rpartition("_")[2]) if chunk else 0
             page = await self._read("list_chunks", document_id=document, limit=1, offset=index)
         except (NotFound, ValueError):

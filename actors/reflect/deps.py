@@ -45,8 +45,11 @@ class Memory(Protocol):
         """{results, chunks, entities, source_facts, trace}, in the wire's shape, best first."""
         ...
 
-    async def expand(self, memory_ids: Sequence[str], whole: bool) -> list[Plain]:
-        """[{memory, text}] of the ids that exist; the text is its chunk's or its document's, "" when it is not kept."""
+    async def expand(self, memory_ids: Sequence[str], whole: bool, scope: Search) -> list[Plain]:
+        """[{memory, text}] of the ids that exist; the text is its chunk's or its document's, "" when it is not kept.
+
+        Under the tags of `scope` a document that does not pass them shows nothing.
+        """
         ...
 
     async def belief(self, opinion_id: str) -> Plain:

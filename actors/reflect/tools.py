@@ -225,7 +225,8 @@ class Toolbox:
             self._keep(self.evidence.memories, one)
         pieces = list((found.get("chunks") or {}).values())
         for one in pieces:
-            self.evidence.parts[one["id"]] = prompts.chunk_text(one, self._deps.nonce)
+            # Its id holds the document's, which may be any text: a model has no use for it.
+            self.evidence.parts[one["id"]] = prompts.chunk_text({"text": one["text"]}, self._deps.nonce)
         beliefs = await self._beliefs(query)
         told = self._told([*found["results"], *pieces, *beliefs], "memories")
         return told, {"memories": found["results"], "chunks": pieces, "opinions": beliefs}
@@ -235,7 +236,8 @@ class Toolbox:
         ids = [one for one in _ids(arguments, "memory_ids") if one in known][:MOST_IDS]
         if not ids:
             raise WrongCall("Name in memory_ids the ids of memories that recall or search_observations gave.")
-        found = await self._deps.memory.expand(ids, str(arguments.get("depth") or "chunk") == "document")
+        whole = str(arguments.get("depth") or "chunk") == "document"
+        found = await self._deps.memory.expand(ids, whole, self.search("", (), 0))
         parts = []
         for one in found:
             self._keep(self.evidence.memories, one["memory"])

@@ -55,6 +55,18 @@ async def test_tags_and_groups_bound_every_search(world: World) -> None:
     await world.reflect(tags=["a"], tag_groups=[{"tags": ["b"]}], status=422)
 
 
+async def test_a_source_outside_the_tags_is_not_opened(world: World) -> None:
+    talk = {"document_id": "talk", "update_mode": "append"}
+    await world.retain("Zoe: I sail to Crete.", tags=["sea"], **talk)
+    await world.retain("Carl: The vault code is 4711.", tags=["vault"], **talk)
+    ids = await world.ids()
+    for tags, shown in ((["sea"], False), ([], True)):
+        world.says(*(SEARCHES[0], ("recall", {"query": "Zoe sails", "reason": str(tags)})))
+        world.says(("expand", {"memory_ids": [ids["Zoe"]], "depth": "document"}), done())
+        await world.reflect("Who sails?", tags=tags, tags_match="any_strict" if tags else "any")
+        assert ("4711" in told(world.bodies[-1])) == shown
+
+
 async def test_mental_models_come_first_and_a_fresh_one_frees_the_rest(world: World) -> None:
     def as_told(heard: Heard) -> Say:
         """A model that searches when it must, and then answers; it writes the page too."""
