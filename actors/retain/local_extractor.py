@@ -18,13 +18,13 @@ from recalld.actors.retain.claims import pieces
 from recalld.actors.retain.dating import read_dates
 from recalld.actors.retain.entities import (
     MOST,
-    PERSON,
     deduplicated,
     find_entities,
     fold_name,
     one_kind_each,
     weighed_entities,
 )
+from recalld.actors.retain.entity_kinds import PERSON
 from recalld.actors.retain.entity_latin import surely
 from recalld.actors.retain.exchanges import exchanges
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
