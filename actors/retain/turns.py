@@ -375,6 +375,12 @@ _CONTEXT_FORMS = (
         r"\b(?i:chat|conversation|call|dm|message|interview|talk|discussion|e-?mail|thread|session|meeting|note|notes|"
         rf"letter|text|voice message)s? (?:with|from|by) {_CONTEXT_NAME}(?![\w]|,? and\b| &)"
     ),
+    re.compile(
+        # Not in German, where every noun has a capital: "Gespräch mit Kunden" names nobody.
+        r"\b(?i:chat|conversación|charla|llamada|mensaje|entrevista|reunión|conversation|appel|message|entretien|réunion)"
+        rf" (?:con|avec) {_CONTEXT_NAME}(?![\w]|,? (?:y|e|et)\b| &)"
+    ),
+    re.compile(r"(?P<name>[\uac00-\ud7af]{2,4}?)(?:님|씨)?(?:와|과|랑)의? ?(?:대화|채팅|통화)"),
     re.compile(rf"\b(?i:speaker|user|author|from|sender|narrator)(?: is|:)\s*{_CONTEXT_NAME}"),
     re.compile(
         rf"^{_CONTEXT_NAME}(?:'s (?:notes?|message|diary|journal|words)| (?:speaking|says|said|writes|wrote|speaks))\b"

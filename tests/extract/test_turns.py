@@ -126,6 +126,11 @@ def test_role_words_are_roles_and_names_are_not() -> None:
         ("agent::c9::u7", ""),
         ("meeting with the board", ""),
         ("", ""),
+        ("chat con Ana", "Ana"),
+        ("entretien avec Ana", "Ana"),
+        ("민지와의 대화", "민지"),
+        ("chat con Ana y Ben", ""),
+        ("Gespräch mit Kunden", ""),
     ],
 )
 def test_a_context_names_at_most_one_speaker(context: str, name: str) -> None:
