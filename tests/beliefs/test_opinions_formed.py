@@ -78,3 +78,24 @@ async def test_a_repeated_request_forms_nothing_twice(bank: Beliefs) -> None:
     job = FormJob(TENANT, bank.id, "r-1", bank.now(), (Proposal("Tea is good.", 0.6),), "reflect")
     first, second = await bank.service._work(job), await bank.service._work(job)
     assert first == second and len(await bank.opinions()) == 1
+
+
+@pytest.mark.parametrize("kind", ["opinion", None])
+async def test_clearing_leaves_no_opinion_and_no_row_of_one(bank: Beliefs, kind: str | None) -> None:
+    await bank.say("Mara: I think Vespa is reliable.", document_id="d")
+    made = await form(bank, "Vespa is fast.", (await bank.say("Vespa answered in milliseconds."), "reinforce"))
+    await bank.say("Vespa crashed on Friday.")
+    await bank.service.patch_opinion(TENANT, bank.id, made["id"], {"state": "retired", "reason": ""})
+    await bank.service.clear_memories(TENANT, bank.id, kind)
+    assert await bank.opinions() == [] and await bank.opinions(state="retired") == []
+    found = await bank.service.verify(TENANT, bank.id)
+    assert found["ok"] and found["checked"]["beliefs"] == found["checked"]["belief_events"] == 0, found["problems"]
+
+
+async def test_a_retagged_or_merged_bank_still_agrees(bank: Beliefs) -> None:
+    opinion = await bank.say("Mara: I think Vespa is reliable.", document_id="d")
+    await bank.say("Vespa crashed on Friday.", document_id="e")
+    await bank.service.patch_document(TENANT, bank.id, "d", {"tags": ["db"]})
+    assert (await bank.opinion(opinion))["tags"] == ["db"] and await bank.confidence(opinion) == 0.5
+    found = await bank.service.verify(TENANT, bank.id)
+    assert found["ok"], found["problems"]
