@@ -19,7 +19,7 @@ from recalld.daemon.guard import Guard
 from recalld.daemon.mcp.http import Endpoint, McpEdge
 from recalld.daemon.metrics import Metrics
 from recalld.daemon.routes import ROUTES
-from recalld.daemon.routes.system import package_version
+from recalld.daemon.routes.system import API_VERSION
 from recalld.daemon.routing import Route, Router, decode_parameters
 from recalld.daemon.service_api import MemoryServiceApi
 from recalld.daemon.settings_table import Settings
@@ -83,7 +83,7 @@ class Edge:
         }
         for lane in self.lanes.values():
             metrics.watch(lane)
-        self.mcp = McpEdge(service, settings, self.guard, lambda lane: self.lanes[lane].turn(), package_version())
+        self.mcp = McpEdge(service, settings, self.guard, lambda lane: self.lanes[lane].turn(), API_VERSION)
         self.started = time.monotonic()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:

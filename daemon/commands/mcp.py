@@ -40,13 +40,13 @@ def mcp(
     settings = settings_of(home, config, mcp_enabled=True)
     one_blas_thread()
     from recalld.daemon.mcp.stdio import serve
-    from recalld.daemon.routes.system import package_version
+    from recalld.daemon.routes.system import API_VERSION
     from recalld.daemon.routing import bank_id
     from recalld.storage.errors import HomeInUse
 
     named = None if bank is None else bank_id(bank)
     try:
-        asyncio.run(serve(settings, url, named, package_version()))
+        asyncio.run(serve(settings, url, named, API_VERSION))
     except HomeInUse as error:
         text = f"{error.message} Several MCP clients share a home through a daemon: start one with recalld serve."
         raise CommandError(text, UNREACHABLE) from None

@@ -110,19 +110,25 @@ class _Exchange:
             return
         if message["type"] == "http.response.start":
             self._start = message
+            if _streams(message):  # now, so that the client knows before there is anything to say
+                await self._begin()
             return
         piece, more = bytes(message.get("body", b"")), bool(message.get("more_body", False))
         if self.stream is None:
             if not more:
                 self._whole = piece
                 return
-            self.stream = web.StreamResponse()
-            self._dress(self.stream)
-            await self.stream.prepare(self._request)
+            await self._begin()
+        assert self.stream is not None
         if piece:
             await self.stream.write(piece)
         if not more:
             await self.stream.write_eof()
+
+    async def _begin(self) -> None:
+        self.stream = web.StreamResponse()
+        self._dress(self.stream)
+        await self.stream.prepare(self._request)
 
     def _dress(self, response: web.StreamResponse) -> None:
         assert self._start is not None
@@ -141,3 +147,8 @@ class _Exchange:
         response.headers.pop("Content-Type", None)
         self._dress(response)
         return response
+
+
+def _streams(start: Message) -> bool:
+    headers = start.get("headers", ())
+    return any(name.lower() == b"content-type" and value.startswith(b"text/event-stream") for name, value in headers)
