@@ -30,7 +30,7 @@ LOOKED_AT = 12
 ALIKE = 0.5
 """How far above the least similarity of evidence, towards 1, two opinions are alike."""
 NEUTRALS = 3
-"""Neutral judgements by rules that are kept for one unit, those of the closest opinions."""
+"""Neutral judgements by rules that are kept for one unit: of the closest opinions, where the vectors are close too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +86,26 @@ def weigh(
         return None
     settings = BeliefSettings.of_bank({**config, **({} if snap is None else snap.record.overrides)})
     least = link_floor({} if snap is None else snap.record.model, settings.similarity)
+    alike = least + ALIKE * (1.0 - least)
     rows = unit_rows(np.stack([np.frombuffer(unit.vectors, np.int8, dim) for unit in units]))
+    said_here = _OfTheWrite(units, rows, own)
     found: list[Weighed] = []
     for at, unit in enumerate(units):
         if unit.question or unit.network == OBSERVATION:
             continue
-        touched: list[Touched] = []
+        touched = said_here.before(at, least)
         if snap is not None and len(opinions):
             touched += _stored(snap, opinions, unit, rows[at], least)
-        for other in (other for other in own if other < at):
-            shared, score = _shared_names(units[other], unit), float(rows[other] @ rows[at])
-            if shared or score >= least:
-                touched.append(Touched(units[other], shared, score))
-        alike = least + ALIKE * (1.0 - least)
-        said = [_weighed(one, unit, judge, alike) for one in touched if counts_for(one.opinion, unit)]
-        near = [one for one in said if one.verdict == NEUTRAL][:NEUTRALS] if judge else said
-        found += [one for one in said if one.verdict != NEUTRAL or one in near]
+        neutrals = 0
+        for one in touched:
+            if not counts_for(one.opinion, unit):
+                continue
+            weighed = _weighed(one, unit, judge, alike)
+            if judge and weighed.verdict == NEUTRAL:
+                neutrals += 1
+                if neutrals > NEUTRALS or one.similarity < least:
+                    continue
+            found.append(weighed)
     return Believing(settings, tuple(found), judge) if found else None
 
 
@@ -117,6 +121,35 @@ class Touched(NamedTuple):
     opinion: PreparedUnit | UnitRecord
     shared: tuple[str, ...]
     similarity: float
+
+
+class _OfTheWrite:
+    """Opinions among the units of one write; what is said after them in it may touch them."""
+
+    def __init__(self, units: Sequence[PreparedUnit], rows: NDArray[np.float32], own: list[int]) -> None:
+        self._units, self._rows = units, rows
+        self._own = np.array(own, np.int64)
+        self._by_name: dict[str, list[int]] = {}
+        for place, at in enumerate(own):
+            for name in units[at].entities:
+                self._by_name.setdefault(folded(name.name), []).append(place)
+
+    def before(self, at: int, least: float) -> list[Touched]:
+        """What unit `at` touches among the opinions before it, the closest first."""
+        earlier = int(np.searchsorted(self._own, at))
+        if not earlier:
+            return []
+        scores = self._rows[self._own[:earlier]] @ self._rows[at]
+        near = set(np.flatnonzero(scores >= least).tolist())
+        for name in self._units[at].entities:
+            near.update(place for place in self._by_name.get(folded(name.name), ()) if place < earlier)
+        found = []
+        for place in sorted(near, key=lambda place: -float(scores[place]))[: 2 * LOOKED_AT]:
+            opinion, score = self._units[int(self._own[place])], float(scores[place])
+            shared = _shared_names(opinion, self._units[at])
+            if shared or score >= least:
+                found.append(Touched(opinion, shared, score))
+        return found[:LOOKED_AT]
 
 
 def _stored(
