@@ -245,27 +245,3 @@ def _excerpt(question: Question, one: Weighed) -> str:
     out = " ".join(" ".join(sentences[at].split()) for at in kept)
     speaker = one.memory["text"].partition(": ")[0] if one.speaker else ""
     return f"{speaker}: {out}" if speaker and not out.startswith(speaker) else out
-
-
-def page(query: str, results: Sequence[dict[str, Any]], *, asked_at: int, max_tokens: int = 2048) -> Extract:
-    """A page of markdown on a question: what the memories say of it, by month, the latest last."""
-    question = questions.read(query)
-    weighed = [one for one in weigh(question, results) if one.for_asked * one.fit >= LEAST_FIT]
-    signals = {"fit": round(max((one.for_asked * one.fit for one in weighed), default=0.0), 3)}
-    if not weighed:
-        return Extract(NOT_FOUND, SUMMARY, False, NONE, (), signals)
-    room = max_tokens if max_tokens > 0 else 1 << 30
-    kept: list[Weighed] = []
-    for one in sorted(weighed, key=lambda one: -one.for_asked * one.fit):
-        room -= count_tokens(str(one.memory["text"])) + 8
-        if room < 0 and kept:
-            break
-        kept.append(one)
-    months: dict[str, list[str]] = {}
-    for one in sorted(kept, key=lambda one: (period(one, 0) or ("9999", ""))[0]):
-        found = period(one, 0)
-        month = datetime.fromisoformat(found[0]).strftime("%B %Y") if found else "Undated"
-        text = " ".join(str(one.memory["text"]).split())
-        months.setdefault(month, []).append(f"- {text} ({_date_of(one, 0)})")
-    text = "\n\n".join(f"## {month}\n\n" + "\n".join(lines) for month, lines in months.items())
-    return Extract(text, SUMMARY, True, MEDIUM, tuple(one.memory["id"] for one in kept), signals)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recalld.actors.reflect.extractive import answer, date_words, page
+from recalld.actors.reflect.extractive import answer, date_words
 from recalld.actors.reflect.questions import kind_of, read
 from recalld.daemon.bench.reflect_score import Answered, covered, period, right_date
 
@@ -143,12 +143,6 @@ def test_periods_in_words_are_read_back_by_the_scorer(first: str, last: str, wor
     if words not in ("2019 to 2021", "May 2023 to June 2023", "30 December 2022 to 2 January 2023"):
         found = period(words)
         assert found is not None and (found[0].isoformat(), found[1].isoformat()) == (first, last)
-
-
-def test_a_page_tells_by_month_and_leaves_out_what_has_nothing_to_do_with_it() -> None:
-    found = page("What does Ana paint?", [memory("Ana: I paint sunrises."), memory("Ben: Rain.", 0.1)], asked_at=0)
-    assert found.text == "## May 2026\n\n- Ana: I paint sunrises. (said on 13 May 2026)"
-    assert not page("What does Ana paint?", [memory("Ben: Rain.", 0.1)], asked_at=0).found
 
 
 # -- the scorer ------------------------------------------------------------------------------------------------------
