@@ -161,7 +161,7 @@ def _by_entity(snap: Snapshot, entities: Mapping[int, tuple[int, ...]], names: _
         for number in entities[uid]:
             members.setdefault(number, []).append(uid)
     best: dict[tuple[int, int], tuple[float, int]] = {}
-    ceiling = math.log(2.0 + snap.n)
+    ceiling = math.log(2.0 + snap.originals())
     for number, uids in members.items():
         weight = max(0.0, 1.0 - math.log(max(1, snap.entity_count(number))) / ceiling)
         for i, uid in enumerate(uids):

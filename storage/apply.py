@@ -288,7 +288,8 @@ class Applier(ClaimChanges, BeliefChanges, ObservationChanges, PlaceChanges, Rec
             tokens.append(pack_tokens(unit.token_vectors, unit.token_ids))
             if new.like >= 0:
                 vectors[-1], tokens[-1] = self._rows_of(new.like)
-            for token in set(token_ids_of(tokens[-1])):
+            # An echo must not make the words of its source look common.
+            for token in set(token_ids_of(tokens[-1])) if new.like < 0 else ():
                 token_counts[token] = token_counts.get(token, 0) + 1
             for term, frequency in unit.terms:
                 uids, frequencies = terms.setdefault(term, ([], []))
@@ -480,12 +481,13 @@ class Applier(ClaimChanges, BeliefChanges, ObservationChanges, PlaceChanges, Rec
                 continue
             self.txn.delete(keys.number(self.bank, keys.UNIT, uid))
             self.delta.rewritten.append(uid)
+            counted = not self._is_echo(record)
+            for token in set(token_ids_of(TOKEN_ROWS.get(self.txn, self.bank, uid))) if counted else ():
+                token_counts[token] = token_counts.get(token, 0) - 1
             self._drop_unit_rows(record)
             for kind, name in self._memberships(record):
                 if self._leave_set(kind, name, uid) and kind == keys.SET_TAG:
                     self._drop_tag(name)
-            for token in set(token_ids_of(TOKEN_ROWS.get(self.txn, self.bank, uid))):
-                token_counts[token] = token_counts.get(token, 0) - 1
             self._unlink(uid)
             if row.flags & LIVE:
                 self._live[row.network] -= 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from pyroaring import BitMap
+
 from recalld.storage import codec, keys
 from recalld.storage.changes import FactsConsolidated, UnitsRetired
 from recalld.storage.consolidation import EVERY, FACTS, FactState, built_on, members
@@ -48,6 +50,12 @@ class ObservationChanges:
             self.txn.delete(keys.built_on(self.bank, source, record.uid))
         if record.sources:
             self._leave_set(keys.SET_ECHO, EVERY, record.uid)
+
+    def _is_echo(self, record: UnitRecord) -> bool:
+        if record.network != OBSERVATION:
+            return False
+        value = self.txn.get(keys.container(self.bank, keys.SET_ECHO, EVERY, record.uid >> 16))
+        return value is not None and record.uid in BitMap.deserialize(bytes(value))
 
     def _rows_of(self, uid: int) -> tuple[bytes, bytes]:
         """The stored vectors and token vectors of a unit."""

@@ -109,7 +109,7 @@ class Snapshot:
         return uids, freqs
 
     def thread_lengths(self) -> NDArray[np.float64]:
-        """Analysed terms of the live units of each thread, by its number; 0 for thread 0. Do not write to it.
+        """Analysed terms of each thread's live units but for echoes, by its number; 0 for thread 0. Do not write to it.
 
         Counted once for all snapshots of a commit: a pass over all units.
         """
@@ -118,7 +118,7 @@ class Snapshot:
             return held
         columns = self.columns
         # Floats, because bincount casts whole numbers itself, four times slower.
-        weights = columns.length.astype(np.float32) * columns.live
+        weights = columns.length.astype(np.float32) * self.without_echoes()
         lengths: NDArray[Any] = np.bincount(columns.thread, weights=weights, minlength=1)
         lengths[0] = 0.0
         lengths.flags.writeable = False
@@ -158,9 +158,28 @@ class Snapshot:
         """Observations that say what one of their sources says, word for word."""
         held: Bools | None = self._derived.get("echoes")
         if held is None:
-            held = self._mask(self._set(keys.SET_ECHO, EVERY))
+            held = self._mask(self._echo_set())
             held.flags.writeable = False
             self._derived["echoes"] = held
+        return held
+
+    def _echo_set(self) -> BitMap:
+        held: BitMap | None = self._derived.get("echo_set")
+        if held is None:
+            held = self._derived["echo_set"] = self._set(keys.SET_ECHO, EVERY)
+        return held
+
+    def originals(self) -> int:
+        """Units, live or not, that are no echoes."""
+        return self.n - len(self._echo_set())
+
+    def without_echoes(self) -> Bools:
+        """Live units but for echoes; the very array `columns.live` where there are none."""
+        held: Bools | None = self._derived.get("without_echoes")
+        if held is None:
+            echoes = self.echoes()
+            held = self.columns.live & ~echoes if echoes.any() else self.columns.live
+            self._derived["without_echoes"] = held
         return held
 
     def all_tags(self) -> list[tuple[str, int]]:
@@ -172,14 +191,16 @@ class Snapshot:
         return found
 
     def entity_uids(self, entity: int, limit: int) -> NDArray[np.uint32]:
-        """At most `limit` units that name the entity, newest first."""
+        """At most `limit` units that name the entity, newest first; echoes only where the limit cuts nothing off."""
         held = self._entity_set(entity)
+        if limit < self.n:
+            held = held - self._echo_set()
         uids = np.frombuffer(held.to_array(), np.uint32) if held else np.empty(0, np.uint32)
         newest: NDArray[np.uint32] = uids[: np.searchsorted(uids, self.n)][::-1][:limit].copy()
         return newest
 
     def entity_count(self, entity: int) -> int:
-        return len(self._entity_set(entity))
+        return len(self._entity_set(entity) - self._echo_set())
 
     def _entity_set(self, entity: int) -> BitMap:
         """Units that name an entity or a part of it.

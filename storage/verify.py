@@ -247,6 +247,7 @@ def _vectors(ledger: Ledger, pause: Callable[[], None]) -> None:
     for uid in sorted(missing):
         found.off("vectors", uid, "the unit has no row")
     missing = set(ledger.units)
+    echoes = members(txn, bank, keys.SET_ECHO)
     for first, rows in TOKEN_ROWS.runs(txn, bank):
         pause()
         for uid, row in enumerate(rows, start=first):
@@ -256,7 +257,7 @@ def _vectors(ledger: Ledger, pause: Callable[[], None]) -> None:
             missing.discard(uid)
             tokens += 1
             found.expect(bool(row), "token vectors", uid, "the unit's row is empty")
-            for token in set(token_ids_of(row)):
+            for token in set(token_ids_of(row)) if uid not in echoes else ():
                 counts[token] = counts.get(token, 0) + 1
     for uid in sorted(missing):
         found.off("token vectors", uid, "the unit has no row")

@@ -173,7 +173,7 @@ def _rank(
     watch.lap("fusion")
     if len(uids) == 0:
         return
-    late = late_query(snap, query, int(np.count_nonzero(snap.columns.live)), settings)
+    late = late_query(snap, query, int(np.count_nonzero(snap.without_echoes())), settings)
     speakers = snap.speaker_numbers(query.query)
     found = features(snap, uids, vector, late, keyword, speakers, stages.allowed, settings)
     watch.lap("late")

@@ -102,7 +102,10 @@ def tags_pass(source: TagSource, query: RecallQuery, settings: RecallSettings) -
 
 def allowed(snap: Snapshot, query: RecallQuery, settings: RecallSettings) -> Bools:
     """bool[n]: the units every gate lets through."""
-    masks = [mask for _, mask in gates(snap, query, settings)]
+    found = gates(snap, query, settings)
+    if [name for name, _ in found] == ["not live", "echo"] and found[0][1] is snap.columns.live:
+        return snap.without_echoes()
+    masks = [mask for _, mask in found]
     if len(masks) == 1:
         return masks[0]
     out: Bools = np.logical_and.reduce(masks)

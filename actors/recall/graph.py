@@ -158,7 +158,7 @@ def _steps(snap: Snapshot, frontier: Ints, opened: set[int], settings: RecallSet
 def _entity_steps(snap: Snapshot, fresh: list[tuple[int, int]], found: _Collected, settings: RecallSettings) -> None:
     """Steps through shared entities. The fewer units mention an entity, the more sharing it says: the weight falls
     with the logarithm of their number, to nothing for one that is everywhere."""
-    ceiling = np.log(2.0 + snap.n)
+    ceiling = np.log(2.0 + snap.originals())
     for entity, uid in fresh:
         targets = snap.entity_uids(entity, settings.graph_entity_units)
         count = len(targets)

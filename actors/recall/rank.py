@@ -103,7 +103,7 @@ def _thread_keyword(
         return np.zeros(len(uids), np.float32)
     columns = snap.columns
     threads = columns.thread
-    if allowed is columns.live:
+    if allowed is snap.without_echoes():
         length = snap.thread_lengths()
     else:
         # Floats, because bincount casts whole numbers itself, four times slower.

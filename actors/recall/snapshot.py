@@ -121,6 +121,14 @@ class Snapshot(Protocol):
         """bool[n]: observations that say what one of their sources says, word for word. Do not write to it."""
         ...
 
+    def originals(self) -> int:
+        """How many units, live or not, are no echoes."""
+        ...
+
+    def without_echoes(self) -> Bools:
+        """bool[n]: live units but for echoes, the same array for all recalls of a commit. Do not write to it."""
+        ...
+
     def thread_lengths(self) -> AnyInts:
         """Analysed terms of the live units of each thread, by its number; 0 for thread 0."""
 

@@ -70,6 +70,12 @@ class MemorySnapshot:
     def echoes(self):  # type: ignore[no-untyped-def]
         return np.zeros(self.n, np.bool_)
 
+    def originals(self):  # type: ignore[no-untyped-def]
+        return self.n
+
+    def without_echoes(self):  # type: ignore[no-untyped-def]
+        return self.columns.live
+
     def thread_lengths(self):  # type: ignore[no-untyped-def]
         lengths = np.zeros(int(self.columns.thread.max(initial=0)) + 1)
         for thread, length, live in zip(self.columns.thread, self.columns.length, self.columns.live, strict=True):
