@@ -7,6 +7,7 @@ that is cancelled closes its request, which ends the work. Loads the SDK.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -24,11 +25,13 @@ from mcp.server.stdio import stdio_server
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from recalld.daemon.commands.connection import Connection, connect
+from recalld.daemon.mcp.hop import Hop
 from recalld.daemon.mcp.server import INSTRUCTIONS, NAME, ToolServer
 from recalld.daemon.settings_table import Settings
 
 R = TypeVar("R", bound=types.Result)
 SECONDS = 3600.0
+log = logging.getLogger("recalld.mcp")
 
 
 async def serve(settings: Settings, url: str | None, bank: str | None, version: str) -> None:
@@ -36,18 +39,26 @@ async def serve(settings: Settings, url: str | None, bank: str | None, version: 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with AsyncExitStack() as stack:
-        with redirect_stdout(sys.stderr):
-            link = await stack.enter_async_context(connect(settings, url=url, create=True, work=True, seconds=SECONDS))
-            session = await stack.enter_async_context(_session(link, settings, bank))
-        front = asyncio.create_task(_front(session, version), name="MCP over stdio")
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait({front, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        ended = front.done()
-    if not ended:
+    front: asyncio.Task[None] | None = None
+    try:
+        async with AsyncExitStack() as stack:
+            with redirect_stdout(sys.stderr):
+                link = await stack.enter_async_context(
+                    connect(settings, url=url, create=True, work=True, seconds=SECONDS)
+                )
+                session = await stack.enter_async_context(_session(link, settings, bank))
+            front = asyncio.create_task(_front(session, version), name="MCP over stdio")
+            stopping = asyncio.create_task(stop.wait())
+            await asyncio.wait({front, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+    except BaseException:
+        if front is None or front.done():
+            raise
+        log.exception("recalld mcp ends")
+    if not front.done():
+        # Everything is closed but the thread that reads stdin, which nothing can interrupt.
         sys.stderr.flush()
-        os._exit(0)  # everything is closed but the thread that reads stdin, which nothing can interrupt
+        os._exit(0 if stop.is_set() else 1)
     front.result()
 
 
@@ -64,13 +75,12 @@ async def _session(link: Connection, settings: Settings, bank: str | None) -> As
         headers["Authorization"] = f"Bearer {key}".encode()
     if bank is None:
         headers["X-Bank-Id"] = settings.mcp_bank_id.encode()
-    transport = None if link.socket is None else httpx2.AsyncHTTPTransport(uds=link.socket)
     timeout = httpx2.Timeout(30.0, read=SECONDS)
     path = "/mcp/" if bank is None else f"/mcp/{quote(bank, safe='')}/"
     async with httpx2.AsyncClient(
         headers=[(name.encode(), value) for name, value in headers.items()],
         timeout=timeout,
-        transport=transport,
+        transport=Hop(link.socket),
         trust_env=False,
     ) as http:
         hop = streamable_http_client(link.client.url + path, http_client=http)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.shared.exceptions import MCPError
 from mcp_daemon import KEY, called
 
 from recalld.daemon.mcp import catalog
@@ -162,9 +163,15 @@ def test_with_nobody_to_talk_to_it_ends_with_a_sentence_on_stderr(tmp_path: Path
     assert "underscore" in done.stderr
 
 
-async def test_a_daemon_that_is_away_is_an_error_of_the_call_and_no_end(tmp_path: Path) -> None:
-    async with program("--url", "http://127.0.0.1:9", "--home", str(tmp_path / "home")) as session:
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_daemon_that_is_away_is_an_error_of_the_call_and_no_end(tmp_path: Path, mode: str) -> None:
+    async with program("--url", "http://127.0.0.1:9", "--home", str(tmp_path / "home"), mode=mode) as session:
         for _ in range(2):
-            with pytest.raises(Exception) as raised:
+            with pytest.raises(MCPError, match="recalld serve"):
                 await session.call_tool("recall", {"query": "tea"})
-            assert str(raised.value)
+
+
+async def test_a_wrong_key_is_said(strict_daemon: Sandbox) -> None:
+    async with program("--url", strict_daemon.url, RECALLD_MCP_AUTH_TOKEN="wrong") as session:
+        with pytest.raises(MCPError, match="Invalid API key"):
+            await session.call_tool("recall", {"query": "tea"})
