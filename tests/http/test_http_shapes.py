@@ -175,7 +175,7 @@ async def test_health_is_503_when_unhealthy_and_liveness_stays_200(edge: Edge) -
 async def test_version_names_the_wire_and_honest_features(edge: Edge) -> None:
     for path in ("/version", "/v1/version"):
         answer = await edge.send("GET", path)
-        assert answer.body["api_version"] == "1.1.0" and answer.body["features"]["mcp"] is False
+        assert answer.body["api_version"] == "1.1.0" and answer.body["features"]["mcp"] is True
 
 
 async def test_base_path_stands_before_every_route(start: Start) -> None:
