@@ -28,6 +28,7 @@ from recalld.daemon.commands.connection import Connection, connect
 from recalld.daemon.mcp.hop import Hop
 from recalld.daemon.mcp.server import INSTRUCTIONS, NAME, ToolServer
 from recalld.daemon.settings_table import Settings
+from recalld.storage.faults import origin
 
 R = TypeVar("R", bound=types.Result)
 SECONDS = 3600.0
@@ -51,10 +52,10 @@ async def serve(settings: Settings, url: str | None, bank: str | None, version: 
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait({front, stopping}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
-    except BaseException:
+    except BaseException as error:
         if front is None or front.done():
             raise
-        log.exception("recalld mcp ends")
+        log.error("recalld mcp ends: %s", origin(error))
     if not front.done():
         # Everything is closed but the thread that reads stdin, which nothing can interrupt.
         sys.stderr.flush()
