@@ -90,6 +90,38 @@ _CORRECTS = re.compile(
     re.IGNORECASE,
 )
 _HEAD_NAME = re.compile(r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?")
+_THERE_IS = re.compile(r"^\W*there(?:['’]s| is| are| was| were) (?:an?|no|some|two|three|\d+)\b", re.IGNORECASE)
+_OF_ONESELF = re.compile(
+    r"^\W*(?:(?:finally|never|still|already|just|recently|every \w+|sometimes|usually|hopefully|also|most \w+)[, ]+)*"
+    r"(?:(?:i|we)(?:['’](?:m|ve|d|ll|re))?\b|(?-i:Got|Sold|Paid|Bought|Went|Been|Had|Made|Took|Lost|Found|Met|Saw"
+    r"|Started"
+    r"|Finished|Quit|Thinking|Planning|Trying|Looking|Feeling|Working|Hoping|Can['’]t|Cannot|Couldn['’]t|Won['’]t"
+    r"|Didn['’]t"
+    r"|Don['’]t|Haven['’]t|Need|Needed|Want|Wanted|Hate|Love|Might|Should|Must)\b|(?-i:[A-ZÁÉÍ][a-záéíóúñ]+(?:amos"
+    r"|emos|imos))\b"
+    r"|(?:odio|vivo|tengo|quiero|trabajo|estoy|soy|voy|compré|vendí|perdí|empecé|dejé|prefiero)\b)",
+    re.IGNORECASE,
+)
+"""Said of the speaker, with the pronoun or without it ("Finally sold the boat")."""
+_OF_YOU = re.compile(r"\b(?:you|your|yours|here)\b", re.IGNORECASE)
+_NEW_HEAD = re.compile(
+    r"^\W*(?:(?:(?:two|three|four|five|six|both|half|several|a few|many) (?:of )?|someone|somebody"
+    r"|every (?:\w+ ){1,2}(?:i|we)\b"
+    r"|mum|mom|dad|daddy|grandma|grandpa|granny|gran|nana|uncle|aunt|auntie|cousin|tante|onkel|oma|opa)\b"
+    r"|(?-i:[A-Z]\w+['’]s) (?!(?:a|an|the|not|so|been|going|just|really|very)\b)\w+)",
+    re.IGNORECASE,
+)
+"""A head of its own: so many of something, a relative, what belongs to somebody named."""
+_TELLS = re.compile(
+    r"^[^,;]{2,60}?\b(?:is|are|was|were|has|have|had|will|can|can['’]t|won['’]t|isn['’]t|wasn['’]t|doesn['’]t"
+    r"|didn['’]t|does|did"
+    r"|need|want|cost|[a-z]{3,}(?<![sui])s|[a-z]{3,}ed|fell|rose|went|came|got|broke|died|grew|lost|won|ran|sold|left"
+    r"|began"
+    r"|stood|froze|burst|sank|fed|gave|took|made|quit|bought|moved|hit|cut|put|ist|sind|hat|haben|wird|wurde"
+    r"|[a-zäöü]{3,}t"
+    r"|está|están|es|son|ha|han|tiene|[a-zñ]{2,}ó)\b"
+)
+"""A sentence with a subject and a verb of its own."""
 _BARE_NOUN = re.compile(
     r"[A-Z][a-z]+(?<!ing) (?:[a-z]+ )?(?:is|are|was|were|has|have|had|costs?|[a-z]{3,}(?<![sui])s|[a-z]{3,}ed"
     r"|fell|rose|went|came|got|broke|died|grew|lost|won|ran|sold|left|began|stood|froze|burst|sank)\b"
@@ -347,7 +379,7 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
     if _SHIFTS.match(sentence):
         return True
     asks = is_question(sentence)
-    if asks or weight(sentence) < _LEAST:
+    if asks or (weight(sentence) < _LEAST and sentence.split()[0].casefold() not in people):
         return False
     last = passage[slice(*run.spans[-1])] if run.spans else ""
     if len(run.statements) == 1 and _TITLE_LINE.match(last) and not _LIST_LINE.match(last):
@@ -357,7 +389,7 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
     fresh = None if sentence[0].islower() else _AND_NEW.match(sentence)
     own_subject = statement.person != "i" and _NEW_SUBJECT.match(sentence) is not None
     points = (_POINTS_OUT if own_subject else _POINTS_BACK).search(sentence)
-    if (_LEANS.match(sentence) and not fresh) or points:
+    if (_LEANS.match(sentence) and not fresh and not _THERE_IS.match(sentence)) or points:
         return False
     own = content(sentence)
     if close and _OWN_DATE.search(sentence) and _OWN_DATE.search(last):
@@ -380,14 +412,20 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
     if opens_opinion(opening) is not None:
         return True
     person = statement.person
-    if person == "i":
-        return before.person != "i" and _names_subject(last, before, people)
+    if _THERE_IS.match(opening):
+        return True
+    if person == "i" or _OF_ONESELF.match(opening):
+        return before.person != "i" and _OF_ONESELF.match(last) is None and _names_subject(last, before, people)
     if _NEW_SUBJECT.match(opening) or person in people or person.startswith(("my ", "our ")):
         return True
     head = _HEAD_NAME.match(opening)
     if head and (head.group().casefold() in people or head.group().split()[0].casefold() in people):
         return True
-    return _BARE_NOUN.match(opening) is not None and _names_subject(last, before, people)
+    if _OF_YOU.search(sentence):
+        return False
+    if _NEW_HEAD.match(opening):
+        return _TELLS.search(opening) is not None
+    return _BARE_NOUN.match(opening) is not None and (before.person == "i" or _names_subject(last, before, people))
 
 
 def _names_subject(sentence: str, statement: Statement, people: Set[str]) -> bool:

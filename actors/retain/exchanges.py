@@ -29,7 +29,8 @@ _PROPOSES = re.compile(
     r"|what if we|let's|let us|"
     r"i(?:'d| would) (?:put|go|use|take|suggest|propose|say|vote|pick|choose|like us)|i (?:suggest|propose|recommend"
     r"|vote)|"
-    r"my (?:suggestion|proposal|idea)|the (?:proposal|suggestion|idea|plan) is|we (?:could|should|might)|do (?:you"
+    r"my (?:suggestion|proposal|idea)|the (?:proposal|suggestion|idea|plan|motion) is|we (?:could|should|might)"
+    r"|do (?:you"
     r"|we) want to|would you (?:like|mind|prefer)|"
     r"want to|i want(?:ed)? to|i need to|i'd like to|i would like to|are you ok(?:ay)? with|is it ok(?:ay)? if"
     r"|proposed|proposal:)\b"
@@ -40,6 +41,9 @@ _PROPOSES = re.compile(
     re.IGNORECASE,
 )
 _SETTLES = re.compile(
+    r"\b(?:count me in|i['’]?m (?:in|down|game|on board)|(?:suits?|works for) (?:me|us|everyone|everybody|all of us)"
+    r"|i second (?:that|it)|no objections?|let['’]?s do (?:it|that)|i can live with that|good idea|me too"
+    r"|cuenta conmigo|me apunto|bin dabei|so machen|trato hecho)\b|^\W*(?:much|even|far|way) better\b|"
     r"\bit is[.!]?$|\b(?:is|are|sounds?|looks?|would be|suits?) (?:fine|good|great|perfect|better|best|ok(?:ay)?"
     r"|me)\b|^\W*love (?:that|it)\b|\bthen yes\b|"
     r"^\W*(?:take|book|use|do|pick|choose|keep|go with|make it|order|get) (?:the|it|that|both)\b|^那(?!么|个|天|边|里)"
