@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recalld.actors.messages import ChunkWrite, CommitRetain, DocumentWrite
-from recalld.actors.retain import moving
+from recalld.actors.retain import elliptic, moving
 from recalld.actors.retain.matching import Matcher
 from recalld.actors.retain.outcome import Outcome
 from recalld.actors.retain.supersession import judge, release
@@ -160,6 +160,11 @@ class DocumentWriter:
         """Write a prepared unit, or what it mentions; the uid the next unit stands behind."""
         unit, document = self._units[entry], target.write
         found = self.matcher.find(unit)
+        if unit.attribute == elliptic.IT:
+            unit = elliptic.resolved(unit, prev, self._before, undocumented=document.undocumented)
+            if found is not None and not self._same_matter(unit, found):
+                # The same words about something else: no mention of it.
+                unit, found = dataclasses.replace(unit, claim=b""), None
         chunk_id = _chunk_id(self.commit, document, index)
         if found is not None and not (isinstance(found, UnitRecord) and self._continues(found)):
             unit_id, uid = (found.id, found.uid) if isinstance(found, UnitRecord) else found
@@ -215,6 +220,18 @@ class DocumentWriter:
         self.new.append(made)
         self.matcher.keep(made)
         return uid
+
+    def _before(self, uid: int) -> tuple[PreparedUnit | UnitRecord, int] | None:
+        """A unit of the bank or of this write, and the one it stands behind."""
+        for new in reversed(self.new):
+            if new.uid == uid:
+                return new.unit, new.prev
+        unit = self.applier.unit(uid)
+        return None if unit is None else (unit, self.applier.prev_of(uid))
+
+    def _same_matter(self, unit: PreparedUnit, found: UnitRecord | tuple[str, int]) -> bool:
+        held = self._before(found.uid if isinstance(found, UnitRecord) else found[1])
+        return held is not None and (held[0].subject, held[0].attribute) == (unit.subject, unit.attribute)
 
     def _continues(self, found: UnitRecord) -> bool:
         return found.uid in self.matcher.going and found.uid not in self.matcher.continued

@@ -16,6 +16,7 @@ from recalld.actors.retain.canonical import clean_text
 from recalld.actors.retain.causes import cue_of
 from recalld.actors.retain.claims import pieces
 from recalld.actors.retain.dating import read_dates
+from recalld.actors.retain.elliptic import elliptic
 from recalld.actors.retain.entities import (
     MOST,
     deduplicated,
@@ -278,6 +279,9 @@ class _Chunk:
             chunk.utc_offset_minutes if turn.utc_offset_minutes is None else turn.utc_offset_minutes,
         )
         main = _main(saying.statements)
+        if not main.attribute and not saying.exchange:
+            changed = elliptic(said)
+            main = changed if changed.attribute else main
         people = frozenset(name.name.casefold() for name in names if name.kind == PERSON)
         denied = not question and (main.denied if main.attribute else any(map(denies, sentences(saying.telling)[:1])))
         fact = Fact(

@@ -18,6 +18,7 @@ import structlog
 from recalld.actors.retain import model_labels
 from recalld.actors.retain.aliases import aliases
 from recalld.actors.retain.attributes import NOTHING, read_statement
+from recalld.actors.retain.elliptic import elliptic
 from recalld.actors.retain.canonical import clean_text
 from recalld.actors.retain.dating import dated
 from recalld.actors.retain.entities import deduplicated
@@ -213,6 +214,8 @@ def _fact(
     subject = _person(fields.get("subject"), source)
     asks = is_question(text)
     statement = NOTHING if asks or rules.mode == "verbatim" else read_statement(text)
+    if not asks and not statement.attribute and rules.mode != "verbatim":
+        statement = elliptic(text) if elliptic(text).attribute else statement
     denied = not asks and (statement.denied if statement.attribute else any(map(denies, sentences(text)[:1])))
     # What the sentence claims is read off the sentence, whoever wrote it: a model's keys would be another's words.
     mine = not statement.unreal and (not subject or not statement.subject or _fold(statement.subject) == _fold(subject))
