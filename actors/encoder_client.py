@@ -1,5 +1,8 @@
 """A worker's way to the Encoder: bounded calls, and texts that end its process find out who they are.
 
+Many texts go there in pieces, one after the other: what nobody wants any more ends with the piece under way, the texts
+of others come between, and neither side holds more than a piece in a message.
+
 When the Encoder dies under a call, any text of any running call may be the reason. Each request is then sent again
 with no other suspect beside it; one under which the Encoder dies again is refused, and the others go through.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from recalld.actors.encoder_messages import EmbeddedTexts, EmbedQuery, EmbedTexts, ModelDescription, ModelInfo
@@ -22,9 +25,19 @@ CHARACTERS_A_SECOND = 500
 BACK_SECONDS = 60.0
 BACK_WAIT = 0.1
 ALONE_ATTEMPTS = 2
+PIECE_TEXTS = 32
+PIECE_CHARACTERS = 8000
+"""A piece ends at so many texts, or characters, for each thread of the Encoder: a fraction of a second."""
 
 Text = tuple[str, str, str]
 """A text, the text before it, its date."""
+Wanted = Callable[[int], bool]
+"""Whether the text of an index is to be embedded still."""
+NOTHING = EmbeddedTexts(0, (), (), (), (), (), ())
+
+
+def _every(_: int) -> bool:
+    return True
 
 
 class EncoderClient:
@@ -34,10 +47,12 @@ class EncoderClient:
         self._encoder = encoder
         self._back_seconds = back_seconds
         self._lost = False
+        self._threads = 1
         self._alone = asyncio.Lock()
 
     async def describe(self) -> ModelDescription:
         description: ModelDescription = await self._encoder.call(ModelInfo(), timeout=START_SECONDS)
+        self._threads = max(1, description.threads)
         return description
 
     async def embed_query(self, text: str) -> dict[str, Any]:
@@ -45,10 +60,47 @@ class EncoderClient:
         embedded: dict[str, Any] = await self._encoder.call(EmbedQuery(text), timeout=CALL_SECONDS)
         return embedded
 
-    async def embed(self, texts: Sequence[Text]) -> EmbeddedTexts:
-        """Raises `Unavailable` when the Encoder died, `DeadlineExceeded`, `TooManyRequests` when it stays away."""
-        if not texts:
-            return EmbeddedTexts(0, (), (), (), (), (), ())
+    async def embed(self, texts: Sequence[Text], wanted: Wanted = _every) -> EmbeddedTexts:
+        """In place of a text that was not wanted when its turn came stands nothing (`b""`).
+
+        Raises `Unavailable` when the Encoder died, `DeadlineExceeded`, `TooManyRequests` when it stays away.
+        """
+        return await self._in_pieces(texts, wanted, self._send)
+
+    async def embed_alone(self, texts: Sequence[Text], wanted: Wanted = _every) -> EmbeddedTexts:
+        """`embed` for texts under which the Encoder died. Raises `Unprocessable` when it dies of them again."""
+        return await self._in_pieces(texts, wanted, self._send_alone)
+
+    async def _in_pieces(
+        self, texts: Sequence[Text], wanted: Wanted, send: Callable[[Sequence[Text]], Awaitable[EmbeddedTexts]]
+    ) -> EmbeddedTexts:
+        found: list[tuple[Any, ...]] = [(b"", b"", b"", b"", 0, 0)] * len(texts)
+        dim, start = 0, 0
+        while start < len(texts):
+            indices, start = self._piece(texts, wanted, start)
+            if indices:
+                part = await send([texts[index] for index in indices])
+                dim = part.dim
+                rows = zip(
+                    part.vectors, part.scales, part.token_vectors, part.token_ids, part.tokens, part.windows, strict=True
+                )
+                for index, row in zip(indices, rows, strict=True):
+                    found[index] = row
+        return EmbeddedTexts(dim, *zip(*found, strict=True)) if found else NOTHING
+
+    def _piece(self, texts: Sequence[Text], wanted: Wanted, start: int) -> tuple[list[int], int]:
+        """The next texts that are wanted, and where to go on."""
+        indices: list[int] = []
+        characters = 0
+        for index in range(start, len(texts)):
+            if len(indices) >= PIECE_TEXTS * self._threads or characters >= PIECE_CHARACTERS * self._threads:
+                return indices, index
+            if wanted(index):
+                indices.append(index)
+                characters += len(texts[index][0]) + len(texts[index][1])
+        return indices, len(texts)
+
+    async def _send(self, texts: Sequence[Text]) -> EmbeddedTexts:
         if self._lost:
             await self._until_back()
         own, befores, dates = zip(*texts, strict=True)
@@ -61,12 +113,11 @@ class EncoderClient:
             raise
         return answer
 
-    async def embed_alone(self, texts: Sequence[Text]) -> EmbeddedTexts:
-        """`embed` for texts under which the Encoder died. Raises `Unprocessable` when it dies of them again."""
+    async def _send_alone(self, texts: Sequence[Text]) -> EmbeddedTexts:
         async with self._alone:
             for _ in range(ALONE_ATTEMPTS):
                 try:
-                    return await self.embed(texts)
+                    return await self._send(texts)
                 except Unavailable:
                     continue
         raise Unprocessable(

@@ -36,6 +36,7 @@ from recalld.actors.messages import (
     Moved,
     PatchDocument,
     PlanErase,
+    Read,
     RetainJob,
 )
 from recalld.actors.model_stage import ModelStage
@@ -49,7 +50,7 @@ from recalld.actors.retain.extraction import MODEL, Reading
 from recalld.actors.retain.moving import moved
 from recalld.actors.retain.prepare import Preparation
 from recalld.storage.changes import Embedding
-from recalld.storage.errors import BadRequest, NotFound, RecalldError, Superseded, Unavailable
+from recalld.storage.errors import BadRequest, Conflict, NotFound, RecalldError, Superseded, Unavailable
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -64,6 +65,9 @@ SMALL_TEXTS = 2
 """Up to here a batch is read, and its units put together, on the loop's own thread: about a millisecond each, where a
 thread costs a quarter of one to reach and come back from, more when others want the interpreter."""
 ATTEMPTS = 12
+WATCH_SECONDS = 0.25
+"""How often a retain that is an operation asks its shard whether anybody wants it still."""
+WATCH_PATIENCE = 5.0
 COMMIT_PATIENCE = 10.0
 """Seconds a lane waits for a commit before it takes the next batch; the commit itself has its jobs' time."""
 
@@ -72,7 +76,8 @@ COMMIT_PATIENCE = 10.0
 class _Waiting:
     """A job in line; `size` is the characters of its texts, `documents` are those it names.
 
-    Nobody waits for it after `end`, on the loop's clock.
+    Nobody waits for it after `end`, on the loop's clock. Nobody wants it once `answer` is done: whoever has it in hand
+    looks at that before each step, and lets it go.
     """
 
     job: RetainJob
@@ -87,6 +92,16 @@ class _Waiting:
     readings: dict[str, Reading] = field(default_factory=dict)
     usage: dict[str, Any] = field(default_factory=dict)
     reading: asyncio.Task[None] | None = None
+    committing: bool = False
+    """Sent to its shard, which alone knows now what becomes of it."""
+
+    @property
+    def big(self) -> bool:
+        return self.size > BIG_JOB_CHARACTERS
+
+    @property
+    def unwanted(self) -> bool:
+        return self.answer.done()
 
 
 async def _in_one_thread(work: Callable[[A, B], T], one: Sequence[A], other: Sequence[B], *, small: bool) -> list[T]:
@@ -190,13 +205,37 @@ class Worker:
         self._waiting.append(waiting)
         self._arrived.set()
         self._begin_readings()
+        try:
+            return await self._watch(waiting)
+        finally:
+            waiting.answer.cancel()
+
+    async def _watch(self, waiting: _Waiting) -> Any:
+        """What comes of a job. One that is an operation ends as soon as that is cancelled, or its bank deleted.
+
+        Calls of a model are paid for: the stage that makes them stops by itself, between two of them.
+        """
+        job = waiting.job
+        asked = Read("operation_goes_on", job.tenant, job.bank_id, {"operation_id": job.operation_id})
+        while job.operation_id is not None and not waiting.answer.done():
+            await asyncio.wait({waiting.answer}, timeout=WATCH_SECONDS)
+            if waiting.answer.done():
+                break
+            try:
+                goes_on = await self._shards.call(job.tenant, job.bank_id, asked, seconds=WATCH_PATIENCE)
+            except RecalldError:
+                continue
+            if not goes_on and not waiting.committing and waiting.reading is None:
+                self._fail(waiting, Conflict("The operation was cancelled, or its bank deleted; nothing was stored."))
+                self._arrived.set()
+                self._begin_readings()
         return await waiting.answer
 
     def _begin_readings(self) -> None:
         """Let the model read for every job that has none before it on one of its documents."""
         taken = set(self._in_hand)
         for waiting in self._waiting:
-            if waiting.answer.done():
+            if waiting.unwanted:
                 continue
             free = waiting.documents.isdisjoint(taken)
             if free and not waiting.ready and waiting.reading is None:
@@ -243,7 +282,8 @@ class Worker:
     def _take(self, big: bool) -> list[tuple[_Waiting, Preparation]]:
         """Waiting jobs for one batch; one that writes a document another job has in hand stays for later.
 
-        So do the jobs behind it that write a document of its: the last version sent must be the one that stays.
+        So do the jobs behind it that write a document of its: the last version sent must be the one that stays. A big
+        job is a batch of its own, or small ones would end with it.
         """
         batch: list[tuple[_Waiting, Preparation]] = []
         characters = 0
@@ -251,11 +291,11 @@ class Worker:
         blocked: set[tuple[str, str, str]] = set()
         while self._waiting and len(batch) < BATCH_JOBS and characters < BATCH_CHARACTERS:
             waiting = self._waiting.popleft()
-            if waiting.answer.done():
+            if waiting.unwanted:
                 continue
             free = waiting.documents.isdisjoint(self._in_hand) and waiting.documents.isdisjoint(blocked)
             free = free and waiting.ready
-            if not free or (waiting.size > BIG_JOB_CHARACTERS and not big):
+            if not free or (waiting.big and (not big or batch)):
                 blocked |= waiting.documents
                 left.append(waiting)
                 continue
@@ -268,13 +308,15 @@ class Worker:
             self._in_hand |= preparation.documents
             characters += waiting.size
             batch.append((waiting, preparation))
+            if waiting.big:
+                break
         self._waiting.extendleft(reversed(left))
         return batch
 
     async def _prepare(
         self, batch: list[tuple[_Waiting, Preparation]]
     ) -> list[tuple[_Waiting, Preparation, CommitRetain]]:
-        planned = await self._extract([preparation for _, preparation in batch])
+        planned = await self._extract(batch)
         going: list[tuple[_Waiting, Preparation]] = []
         for (waiting, preparation), outcome in zip(batch, planned, strict=True):
             if isinstance(outcome, prepare.Unread):
@@ -291,9 +333,11 @@ class Worker:
         self, going: list[tuple[_Waiting, Preparation]], alone: bool = False
     ) -> list[tuple[_Waiting, Preparation, CommitRetain]]:
         texts = [text for _, preparation in going for text in preparation.texts]
+        owners = [waiting for waiting, preparation in going for _ in preparation.texts]
         assert self._encoder is not None
+        embed = self._encoder.embed_alone if alone else self._encoder.embed
         try:
-            embedded = await (self._encoder.embed_alone(texts) if alone else self._encoder.embed(texts))
+            embedded = await embed(texts, lambda index: not owners[index].unwanted)
         except Exception as error:
             refused = len(going) > 1 and not getattr(error, "retryable", False)
             if not alone and (refused or isinstance(error, Unavailable)):
@@ -305,39 +349,45 @@ class Worker:
             return []
         starts = [0, *accumulate(len(preparation.texts) for _, preparation in going)]
 
-        def assemble(preparation: Preparation, start: int) -> CommitRetain | Exception:
+        def assemble(one: tuple[_Waiting, Preparation], start: int) -> CommitRetain | Exception:
+            waiting, preparation = one
+            if waiting.unwanted:
+                return Conflict("Nobody wants it any more.")
             try:
                 commit = prepare.assemble(preparation, embedded, start, self._model)
                 return dataclasses.replace(commit, judged_later=self.opinions.asks_a_model)
             except Exception as error:
                 return error
 
-        preparations = [preparation for _, preparation in going]
-        made = await _in_one_thread(assemble, preparations, starts[:-1], small=len(texts) <= SMALL_TEXTS)
+        made = await _in_one_thread(assemble, going, starts[:-1], small=len(texts) <= SMALL_TEXTS)
         commits = []
         for (waiting, preparation), commit in zip(going, made, strict=True):
             if isinstance(commit, BaseException):
                 self._let_go(preparation)
                 self._fail(waiting, commit)
+            elif waiting.unwanted:
+                self._let_go(preparation)
             else:
+                waiting.committing = True
                 commits.append((waiting, preparation, commit))
         return commits
 
-    async def _extract(self, batch: list[Preparation]) -> list[BaseException | None]:
+    async def _extract(self, batch: list[tuple[_Waiting, Preparation]]) -> list[BaseException | None]:
         """Plan and read each; what went wrong with it, or None."""
-        requests = ((one.job.tenant, one.job.bank_id, prepare.plan_request(one)) for one in batch)
+        requests = ((one.job.tenant, one.job.bank_id, prepare.plan_request(one)) for _, one in batch)
         plans = await asyncio.gather(*(self._shards.call(*request) for request in requests), return_exceptions=True)
 
-        def read(preparation: Preparation, plan: Any) -> BaseException | None:
+        def read(one: tuple[_Waiting, Preparation], plan: Any) -> BaseException | None:
+            waiting, preparation = one
             if isinstance(plan, BaseException):
                 return plan
             try:
-                prepare.extract(preparation, plan, self._new_id, lambda: self._stopping)
+                prepare.extract(preparation, plan, self._new_id, lambda: self._stopping or waiting.unwanted)
             except Exception as error:
                 return error
             return None
 
-        return await _in_one_thread(read, batch, plans, small=sum(one.characters for one in batch) <= SMALL_CHARACTERS)
+        return await _in_one_thread(read, batch, plans, small=sum(one.size for one, _ in batch) <= SMALL_CHARACTERS)
 
     async def _commit(self, commits: list[tuple[_Waiting, Preparation, CommitRetain]]) -> None:
         by_shard: dict[str, list[tuple[_Waiting, Preparation, CommitRetain]]] = {}
@@ -368,7 +418,7 @@ class Worker:
         if waiting.attempts > 2 * ATTEMPTS:
             self._fail(waiting, Superseded("The document changes faster than it can be read; try again."))
             return
-        waiting.ready = ready
+        waiting.ready, waiting.committing = ready, False
         self._waiting.appendleft(waiting)
         self._arrived.set()
         self._begin_readings()
