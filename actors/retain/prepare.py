@@ -71,10 +71,6 @@ class Preparation:
     """Units that go to other mentions of theirs; their texts stand behind those of the owners."""
 
     @property
-    def characters(self) -> int:
-        return sum(len(item["content"]) for item in self.job.items)
-
-    @property
     def documents(self) -> set[tuple[str, str, str]]:
         """The documents the job writes, to keep two jobs on one document apart."""
         return {(self.job.tenant, self.job.bank_id, draft.document_id) for draft in self.drafts}
@@ -307,6 +303,9 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
         preparation.claiming,
         strict=True,
     ):
+        of_chunk: dict[int, list[str]] = {}
+        for new in facts:
+            of_chunk.setdefault(new.chunk, []).append(new.id)
         for place in (*places, *turns):
             index = at.get(id(place))
             if index is None:
@@ -314,7 +313,7 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
             before = place.before
             reference = before.id if isinstance(before, NewFact) else before.uid if before is not None else None
             if isinstance(place.unit, NewFact):
-                unit = _unit(place.unit, job, embedded, index, reference, facts)
+                unit = _unit(place.unit, job, embedded, index, reference, of_chunk)
                 units.append(replace(unit, claim=claim_of(unit)) if claims else unit)
             else:
                 embeddings.append(
@@ -357,10 +356,10 @@ def _unit(
     embedded: EmbeddedTexts,
     index: int,
     predecessor: int | str | None,
-    facts: list[NewFact],
+    of_chunk: dict[int, list[str]],
 ) -> PreparedUnit:
     fact, item = new.fact, new.item
-    same_chunk = [other.id for other in facts if other.chunk == new.chunk]
+    same_chunk = of_chunk[new.chunk] if fact.causes else []
     return PreparedUnit(
         id=new.id,
         text=fact.text,
