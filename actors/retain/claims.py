@@ -425,7 +425,18 @@ def _begins_new(passage: str, run: _Run, people: Set[str], sentence: str, statem
         return False
     if _NEW_HEAD.match(opening):
         return _TELLS.search(opening) is not None
-    return _BARE_NOUN.match(opening) is not None and (before.person == "i" or _names_subject(last, before, people))
+    if _BARE_NOUN.match(opening) is None:
+        return False
+    return before.person == "i" or _names_subject(last, before, people) or _is_note(last)
+
+
+def _is_note(sentence: str) -> bool:
+    """Whether a sentence is a note without a verb ("Next service due in August.")."""
+    return (
+        len(sentence.split()) > 3
+        and sentence.endswith(".")
+        and not any(form.search(sentence) for form in (_TELLS, _LEANS, _OF_ONESELF, _POINTS_BACK, _OF_YOU))
+    )
 
 
 def _names_subject(sentence: str, statement: Statement, people: Set[str]) -> bool:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from recalld.actors.retain import entity_cjk, entity_latin
+from recalld.actors.retain import entity_cjk, entity_latin, name_lists
 from recalld.actors.retain.entity_kinds import LOCATION, ORG, PERSON, PRODUCT, SURE, best, scores_of, spelled_kind
 from recalld.actors.retain.lexicon import (
     CALENDAR,
@@ -61,6 +61,7 @@ _HONOURED = re.compile(r"(?P<name>[\u4e00-\u9fff\u3005]{1,4})(?:さん|さま|�
 _KATAKANA = re.compile(
     r"[\u30a1-\u30fa\u30fc]{2,}(?:[・＝][\u30a1-\u30fa\u30fc]{2,})*(?P<honorific>さん|さま|様|氏|くん|君|ちゃん|先生)?"
 )
+_PLAIN_BEHIND = re.compile(r" (?:is|are|was|were) (?:with|at|in|on|under|behind|due|done|ready)\b|(?: [a-z]+){1,2}:")
 _SENTENCE_START = re.compile(r"(?:^|[.!?…:;。！？\n]|[\"“(\[*•>-])[\s\"“‘'(\[*_#>•-]*$")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]{2}")
 _WORDS = re.compile(r"\S+")
@@ -227,7 +228,7 @@ def _candidates(text: str, tagged: Tagged | None, latin: str) -> list[_Candidate
                 continue
             if surface.casefold() in SENTENCE_OPENERS and _opens_sentence(text, start):
                 continue
-            if surface.casefold() in NEVER_NAMES:
+            if surface.casefold() in NEVER_NAMES or _is_everyday(text, start, end, tagged):
                 continue
             # Where people write capitals, a name in small letters is the model's mistake.
             if surface.islower() and (capitals or span.score < 0.8):
@@ -235,6 +236,14 @@ def _candidates(text: str, tagged: Tagged | None, latin: str) -> list[_Candidate
             people = span.kind == PRODUCT and surface.casefold() in PEOPLES
             found.append(_Candidate(start, end, CONCEPT if people else span.kind, 3))
     return [candidate._replace(kind=candidate.kind or CONCEPT) for candidate in found]
+
+
+def _is_everyday(text: str, start: int, end: int, tagged: Tagged) -> bool:
+    """Whether a lone word that opens a sentence or a label is more likely a plain one ("Key is with Ana")."""
+    word = text[start:end]
+    if " " in word or not _opens_sentence(text, start) or tagged.rarity(start, end) > 1:
+        return False
+    return _PLAIN_BEHIND.match(text, end) is not None and not name_lists.is_known(word)
 
 
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
@@ -307,6 +316,8 @@ def _runs(text: str, tagged: Tagged | None) -> list[_Candidate]:
             continue
         if " of " in surface and (parts := _person_of(text, start, end, tagged)):
             found += parts
+            continue
+        if tagged is not None and _is_everyday(text, start, end, tagged):
             continue
         kind, points = _kind_of_run(text, start, end, words, tagged)
         confirmed = points >= SURE

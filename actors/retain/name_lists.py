@@ -59,6 +59,11 @@ def is_place(name: str) -> bool:
     return _holds(lists().places, name)
 
 
+def is_known(word: str) -> bool:
+    """Whether a word is in any of the lists."""
+    return is_given(word) or is_place(word) or is_family(word)
+
+
 def lists() -> Lists:
     """The names, read once a process; empty, and said so in the log, where the packages are not installed."""
     global _loaded
