@@ -162,7 +162,8 @@ def _same_claim(one: Fact, other: Fact) -> bool:
 
 
 def _other_value(one: Fact, other: Fact) -> bool:
-    if not (one["attribute"] and one["attribute"] == other["attribute"] and one["value"] and other["value"]):
+    kind, same = one["attribute"].partition(":")[0], other["attribute"].partition(":")[0]
+    if not (kind and kind == same and one["value"] and other["value"]):
         return False
     value, theirs = set(_words(one["value"])), set(_words(other["value"]))
     return bool(value) and bool(theirs) and not value & theirs
@@ -191,14 +192,14 @@ def _numbers_in(text: str) -> frozenset[str]:
 
 
 def _days_meet(one: Fact, other: Fact) -> bool:
-    """Dated events overlap; a fact without a date may be any day's."""
-    starts = one["occurred_start"], other["occurred_start"]
-    if None in starts:
+    """Dated events overlap; a fact without a date may be any day's, and single days may be read one day apart."""
+    start, begin = one["occurred_start"], other["occurred_start"]
+    if start is None or begin is None:
         return True
-    ends = [
-        fact["occurred_end"] if fact["occurred_end"] is not None else fact["occurred_start"] for fact in (one, other)
-    ]
-    return bool(starts[0] <= ends[1] + _DAY and starts[1] <= ends[0] + _DAY)
+    end = start if one["occurred_end"] is None else one["occurred_end"]
+    stop = begin if other["occurred_end"] is None else other["occurred_end"]
+    slack = _DAY if max(end - start, stop - begin) <= _DAY else 0
+    return bool(start <= stop + slack and begin <= end + slack)
 
 
 def _named(fact: Fact) -> frozenset[str]:

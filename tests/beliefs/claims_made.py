@@ -7,7 +7,12 @@ import random
 FIELDS = {
     name: tuple(values.split("/"))
     for name, values in (
-        ("p", "Ana/Ben/Cleo/Dario/Elif/Farid/Greta/Hugo/Ines/Jonas/Katya/Leon/Mira/Nils/Olga/Pavel/Quinn/Rosa/Sven"),
+        (
+            "p",
+            "Ana/Ben/Cleo/Dario/Elif/Farid/Greta/Hugo/Ines/Jonas/Katya/Leon/Mira/Nils/Olga/Pavel/Quinn/Rosa/Sven/Tara"
+            "/Umar/Vera/Wanda/Xenia/Yusuf/Zora/Amir/Bela/Carla/Dmitri/Edda/Fiona/Goran/Hilde/Ivan/Jana/Karim/Lena"
+            "/Marek/Nadia/Oskar/Petra/Rafael/Selma/Timo/Ursula/Viktor/Wilma/Yvonne/Zeno",
+        ),
         ("city", "Lyon/Porto/Graz/Bergen/Ghent/Turin/Malaga/Leeds/Krakow/Tartu/Brno/Aarhus/Utrecht/Lucca/Basel/Cork"),
         ("firm", "Nordwind/Calyx/Brightmoor/Tessera/Halden/Quayside/Orbix/Lumenta/Farrow/Kestrelworks"),
         ("food", "peanuts/shellfish/lactose/gluten/strawberries/walnuts/eggs/soy/sesame/mustard"),
