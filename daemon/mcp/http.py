@@ -17,7 +17,7 @@ from aiohttp import web
 
 from recalld.daemon.exchange import TENANT, Rejected
 from recalld.daemon.guard import Guard
-from recalld.daemon.mcp import bridge
+from recalld.daemon.mcp import bridge, catalog
 from recalld.daemon.mcp.tool import Caller
 from recalld.daemon.routing import bank_id, decode_parameters
 from recalld.daemon.settings_table import Settings
@@ -177,6 +177,8 @@ class McpEdge:
         # Its own lines name sessions and show what clients sent.
         for name in ("mcp", "sse_starlette"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
+        for name in catalog.unknown(self._settings.mcp_enabled_tools):
+            log.warning("mcp.enabled_tools: there is no tool %r", name)
         stateless = self._settings.mcp_stateless
         return StreamableHTTPSessionManager(
             build_server(self._version, _caller_of),

@@ -4,51 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
-from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp.test_utils import TestServer
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_daemon import called
-
-from recalld.daemon.app import build_app
-from recalld.daemon.settings import Settings
-
-
-class SlowService:
-    """A service whose recall lasts until it is ended."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.ended = asyncio.Event()
-
-    async def enabled_tools(self, tenant: str, bank_id: str) -> None:
-        return None
-
-    async def bank_config(self, tenant: str, bank_id: str) -> dict[str, Any]:
-        return {}
-
-    async def recall(self, tenant: str, bank_id: str, request: Any) -> dict[str, Any]:
-        self.begun.set()
-        try:
-            await asyncio.sleep(60)
-        finally:
-            self.ended.set()
-        return {}
-
-
-@contextlib.asynccontextmanager
-async def served(**settings: Any) -> AsyncIterator[tuple[SlowService, str]]:
-    service = SlowService()
-    server = TestServer(build_app(service, Settings(**settings)), host="127.0.0.1")  # type: ignore[arg-type]
-    await server.start_server()
-    try:
-        yield service, str(server.make_url("/mcp"))
-    finally:
-        await server.close()
+from mcp_slow import served
 
 
 def talking(url: str, mode: str) -> Client:
