@@ -10,9 +10,10 @@ import numpy as np
 
 from recalld.actors.recall.query import RecallQuery
 from recalld.actors.recall.settings import RecallSettings
-from recalld.actors.recall.snapshot import Bools, Columns, Snapshot
+from recalld.actors.recall.snapshot import Bools, Snapshot
+from recalld.actors.recall.validity import valid_mask, without_successors
 from recalld.storage.errors import Unprocessable
-from recalld.storage.records import EXPERIENCE, UNKNOWN, WORLD
+from recalld.storage.records import EXPERIENCE, WORLD
 
 TAG_MODES = ("any", "all", "any_strict", "all_strict", "exact")
 
@@ -58,7 +59,8 @@ def gates(snap: Snapshot, query: RecallQuery, settings: RecallSettings) -> list[
         found.append(("erased", columns.exists))
         found.append(("as_of", (columns.recorded <= query.as_of) & (columns.retired > query.as_of)))
     if query.valid_at is not None:
-        found.append(("valid_at", valid_mask(columns, query.valid_at)))
+        successors = without_successors(snap, query.valid_at, query.as_of)
+        found.append(("valid_at", valid_mask(columns, query.valid_at) & successors))
     if query.first_uid:
         found.append(("first_uid", np.arange(snap.n) >= query.first_uid))
     if query.types:
@@ -110,15 +112,6 @@ def allowed(snap: Snapshot, query: RecallQuery, settings: RecallSettings) -> Boo
         return masks[0]
     out: Bools = np.logical_and.reduce(masks)
     return out
-
-
-def valid_mask(columns: Columns, at: int) -> Bools:
-    """Units whose occurred range covers the instant, and those that state none. An open end reaches on."""
-    start, end = columns.occurred_start, columns.occurred_end
-    begun = (start == UNKNOWN) | (start <= at)
-    unended = (end == UNKNOWN) | (end >= at)
-    covers: Bools = begun & unended
-    return covers
 
 
 def tag_filter(source: TagSource, tags: Sequence[str], match: str) -> Bools:
