@@ -299,7 +299,7 @@ _BOILERPLATE = re.compile(
     re.IGNORECASE,
 )
 _HEADING_LINE = re.compile(r"^\s{0,3}#{1,6}(?:\s|$)")
-_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+(?:\[[ xX]?\]\s*)?")
+_BULLET = re.compile(r"^\s*(?:[-*+•](?:\s+|$)|\d{1,2}[.)](?:\s+|$))?(?:\[[ xX]?\]\s*)?")
 _LEADING_STAMP = re.compile(r"^\s*[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?[\])]?\s*")
 
 
@@ -311,7 +311,8 @@ def is_boilerplate(text: str) -> bool:
 
 def _is_furniture(line: str) -> bool:
     forms = (_BOILERPLATE.match(line), _HEADING_LINE.match(line), _HOUSEKEEPING.match(line.strip()))
-    return any(forms) or is_empty(line) or phatic.is_furniture(_BULLET.sub("", line))
+    bare = _BULLET.sub("", line)
+    return any(forms) or is_empty(bare) or phatic.is_furniture(bare)
 
 
 def is_bare_answer(text: str) -> bool:
@@ -343,7 +344,7 @@ def drop_reason(text: str) -> str | None:
         return "transport"
     if is_system_prompt(text):
         return "system prompt"
-    if is_boilerplate(text) or phatic.is_web_notice(text):
+    if is_boilerplate(text) or phatic.is_web_notice(text) or phatic.is_empty_table(text):
         return "boilerplate"
     if phatic.is_output(text):
         return "tool output"

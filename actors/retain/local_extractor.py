@@ -214,8 +214,9 @@ class _Chunk:
     # --- sayings ------------------------------------------------------------------------------------------------
 
     def _sayings(self, heard: list[_Heard]) -> list[_Saying]:
-        told = [one for one in heard if one.reason in (None, "filler")]
-        self._dropped += [Dropped(one.turn.text, one.reason) for one in heard if one.reason not in (None, "filler")]
+        # "Pending." alone is the word of a form, and an answer behind a question.
+        told = [one for one in heard if one.reason in (None, "filler", "boilerplate")]
+        self._dropped += [Dropped(one.turn.text, one.reason) for one in heard if one.reason and one not in told]
         ranges = exchanges([one.turn for one in told]) if len(told) > 1 else []
         sayings: list[_Saying] = []
         at = 0
@@ -309,8 +310,8 @@ class _Chunk:
 def _idle(exchange: list[_Heard]) -> bool:
     """Whether an exchange is only about the talk itself ("Can you hear me?" "Yes, we can.")."""
     first, *others = exchange
-    return first.reason == "filler" and all(
-        one.reason == "filler" or phatic.is_idle_answer(one.turn.text) for one in others
+    return first.reason is not None and all(
+        one.reason is not None or phatic.is_idle_answer(one.turn.text) for one in others
     )
 
 

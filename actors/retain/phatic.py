@@ -64,6 +64,10 @@ _GOING_ON: Final = re.compile(
     r"|(?:any|no) (?:objections?|updates?|news)|nothing (?:to (?:report|add)|from)|so moved|motion carried|adjourned"
     r"|(?:be|remain|stay) seated|all rise|excused|(?:state|say|spell) your (?:full )?name|your (?:full )?name,? please"
     r"|same as (?:last|before)|(?:good|great|excellent|interesting|valid) (?:question|point)"
+    r"|proceed|overruled|sustained|a seconder|tuning in|(?:don['’]t|do not) go anywhere|ladies and gentlemen|rephrase"
+    r"|ignore (?:me|that|this)|wrong (?:window|chat|channel|person)|forget (?:it|that)|what do you mean"
+    r"|you['’]re the best"
+    r"|swear to tell|no further questions|important to us|next speaker|all we have time|go on|(?:hello|hi) and welcome"
     r"|so true|tell me about it|fingers crossed|can['’]t wait|bless you|get well|feel better|happy (?:birthday|new year"
     r"|holidays|easter|christmas)|merry christmas|sweet dreams|safe (?:travels|trip|flight|journey)|take it easy"
     r"|good for you|well said|what a (?:day|week|shame|pity|relief)|sounds (?:fun|amazing|lovely|awesome|perfect"
@@ -85,6 +89,9 @@ _GOING_WORDS: Final = word_set(
     update news nothing report add moved motion carried adjourned seated rise remain stay excused state spell name full
     same question point excellent interesting valid true fingers crossed wait bless birthday year holidays easter link
     christmas merry sweet dreams travels trip flight journey easy shame pity relief sounds sound fun amazing awesome
+    proceed overruled sustained seconder tuning gentlemen ladies rephrase ignore typo wrong window forget mood swear
+    truth
+    important anywhere speaker speakers further quite welcome continue
     delicious tough hard understand understood makes sense biggie mean catch links share five ten via side lovely
     """
 )
@@ -138,6 +145,7 @@ _IDLE_CJK: Final = re.compile(
 _CORE_CJK: Final = re.compile(
     r"听|聽|看得?[到见]|屏幕|稍等|等一下|静音|麦克风|声音|开始吧|继续|再说一遍|聞こえ|見え|画面|待ち|待って|ミュート|マイク|始め|もう一度|いえいえ|失礼"
 )
+_COMMAND: Final = re.compile(r"/[a-z-]{2,20}|[ynq]|(?:continue|stop|help|next|retry|again|exit|quit|mood|this)[.!]*")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _HAN_KANA: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
 
@@ -152,6 +160,8 @@ def is_idle(sentence: str) -> bool:
         bare = re.sub(r"[\W_]+", "", folded)
         return _IDLE_CJK.fullmatch(bare) is not None and _CORE_CJK.search(bare) is not None
     words = _WORD.findall(folded)
+    if _COMMAND.fullmatch(folded):
+        return True
     if not words or len(words) > 18:
         return False
     if all(map(_is_small, words)) and _GOING_ON.search(folded.rstrip(" .!?…")) is not None:
@@ -191,6 +201,9 @@ _FURNITURE: Final = word_set(
     attachment image photo screenshot picture figure logo file seite notizen besprechung entwurf vertraulich leer ende
     anfang página notas reunión borrador confidencial fin inicio date time name author your this to the of for from on a
     an and or do not be is was only use see over back top subject topics discussion follow up ups wrap sign log login
+    press enter fill write writing commands command drag drop upload select choose field weekly daily sync standup retro
+    break closing lunch coffee welcome intro introduction introductions blah foo bar baz asdf qwerty speaker changes
+    present
     more read home contact menu search go continue here type below above
     """
 )
@@ -239,6 +252,16 @@ _NOTICE: Final = re.compile(
     r"|(?:today|yesterday) at \d{1,2}:\d\d(?: ?[ap]m)?)\W*$",
     re.IGNORECASE,
 )
+_DAY_ONLY: Final = re.compile(
+    r"^\W*(?:(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:week|kw|woche|semana)(?= \d)|january|february|march"
+    r"|april|june"
+    r"|july|august|september|october|november|december|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag"
+    r"|lunes"
+    r"|martes|miércoles|jueves|viernes|sábado|domingo|\d{1,4}(?:st|nd|rd|th)?)\W*)+$",
+    re.IGNORECASE,
+)
+"""A date and nothing else, as it stands over an empty page."""
+_ISO_DAY: Final = re.compile(r"^\W*\d{4}-\d\d-\d\d\W*$")
 _NO_VALUE: Final = re.compile(
     r"^\W*(?:none|n/?a|tbd|tba|tbc|nothing|nil|pending|todo|to do|to be (?:determined|decided|confirmed|announced"
     r"|added|done)"
@@ -271,6 +294,8 @@ def is_furniture(line: str) -> bool:
         return False
     if any(form.match(line) for form in (_MEDIA, _SOUNDS, _NUMBERED, _MADE_BY, _NOTICE)) or _LEADER.search(line):
         return True
+    if _DAY_ONLY.match(line) and (any(map(str.isalpha, line)) or _ISO_DAY.match(line)):
+        return True
     bare = _HOLE.sub(" ", line)
     value = _LABEL.sub("", bare, count=1)
     if (bare != line and _NUMBER_ONLY.match(value)) or (value != bare and _NO_VALUE.match(value)):
@@ -281,6 +306,14 @@ def is_furniture(line: str) -> bool:
     if not 0 < len(words) <= 8:
         return False
     return all(word in _FURNITURE for word in words) and not all(word in _FURNITURE_ALONE for word in words)
+
+
+def is_empty_table(text: str) -> bool:
+    """Whether a table has a head and nothing under it."""
+    lines = [line.strip() for line in text.strip().splitlines()]
+    if len(lines) < 2 or not all(line.startswith("|") for line in lines):
+        return False
+    return not any(character.isalnum() for line in lines[1:] for character in line)
 
 
 def is_web_notice(text: str) -> bool:
