@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from recalld.actors.trust.findings import Finding, narrow, without_overlaps
+from recalld.actors.trust.findings import Finding, narrow, seen_only, without_overlaps
 from recalld.actors.trust.personal import find_personal
-from recalld.actors.trust.secrets import PRIVATE_KEY, find_secrets, is_value, secret_name
+from recalld.actors.trust.secrets import PRIVATE_KEY, broken_secrets, find_secrets, is_value, secret_name
 
 POLICIES: Final = ("off", "mark", "redact", "block")
 OFF, MARK, REDACT, BLOCK = POLICIES
@@ -29,11 +29,15 @@ Walk = Callable[[str, str], str]
 
 def find(text: str) -> list[Finding]:
     """What must not stand in the open in `text`, in order, none overlapping another."""
+    shown, places = seen_only(text)
+    if len(shown) < len(text):
+        return [Finding(places[one.start], places[one.end - 1] + 1, one.kind) for one in find(shown)]
     seen = narrow(text)
     secrets = [Finding(m.start(), m.end(), "private_key") for m in _key_blocks(seen)]
     personal: list[Finding] = []
     for start, piece in _pieces(seen):
-        secrets += (Finding(start + one.start, start + one.end, one.kind) for one in find_secrets(piece))
+        inside = [*find_secrets(piece), *broken_secrets(piece)]
+        secrets += (Finding(start + one.start, start + one.end, one.kind) for one in inside)
         personal += (Finding(start + one.start, start + one.end, one.kind) for one in find_personal(piece))
     kept = without_overlaps(secrets)
     # The password of an address and its host look like an e-mail: a secret is not looked at twice.
@@ -82,7 +86,7 @@ class Sweep:
         """A text under the policy. `name` is what its field is called, which may make all of it a secret."""
         if self.policy == OFF or not text:
             return text
-        if name and secret_name(name) and is_value(text):
+        if name and secret_name(seen_only(name)[0]) and is_value(text):
             found = [Finding(0, len(text), "password")]
         else:
             found = find(text)

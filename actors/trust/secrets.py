@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from recalld.actors.trust.findings import Finding
+from recalld.actors.trust.findings import Finding, joined
 
 _LEFT: Final = r"(?<![A-Za-z0-9_\-])"
 _RIGHT: Final = r"(?![A-Za-z0-9_\-])"
@@ -124,6 +124,24 @@ def find_secrets(text: str) -> Iterator[Finding]:
             value = match[1].rstrip(".")
             if is_value(value) and looks_random(value):
                 yield Finding(match.start(1), match.start(1) + len(value), "secret")
+
+
+def broken_secrets(text: str) -> Iterator[Finding]:
+    """Keys of known shapes with a line break inside. What stands behind a whole key is its rest only if it looks so."""
+    whole, places = joined(text)
+    if len(whole) == len(text):
+        return
+    for kind, literal, pattern in _SHAPES:
+        if literal not in whole:
+            continue
+        for match in pattern.finditer(whole):
+            start, end = places[match.start()], places[match.end() - 1] + 1
+            if end - start == match.end() - match.start() or not any(c.isdigit() for c in match[0]):
+                continue
+            alone = pattern.match(text, start)
+            rest = "" if alone is None else text[alone.end() : end].strip()
+            if alone is None or (len(rest) >= 6 and any(c.isdigit() for c in rest) and any(c.isalpha() for c in rest)):
+                yield Finding(start, end, kind)
 
 
 def _password(text: str, match: re.Match[str], said: bool) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +106,39 @@ def test_each_kind_is_found_and_named(kind: str, text: str) -> None:
 @pytest.mark.parametrize("text", INNOCENT)
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert find(text) == []
+
+
+HIDDEN = ["\u200b", "\u200d", "\ufeff", "\u00ad", "\u2060", "\n", "\r\n", "\n  ", "\n> ", "\u2028"]
+
+
+@pytest.mark.parametrize("between", HIDDEN)
+@pytest.mark.parametrize("key", ["AKIAIOSFODNN7EXAMPLE", "sk-proj-abcdEFGH1234ijklMNOP5678", "ghp_" + "a1B2" * 9])
+@pytest.mark.parametrize("at", [2, 6, 12, -3])
+def test_a_zero_width_character_or_a_line_break_inside_a_key_does_not_pass_block(
+    key: str, between: str, at: int
+) -> None:
+    text = f"the key {key[:at]}{between}{key[at:]} is new"
+    sweep = Sweep("block")
+    sweep.content(text)
+    assert sweep.refusal and key[:at] not in sweep.refusal
+    assert Sweep("redact").content(text).startswith("the key [redacted:")
+    assert Sweep("redact").content(json.dumps({"said": text})).startswith('{"said": "the key [redacted:')
+
+
+def test_a_zero_width_character_in_the_name_of_a_field_hides_no_password() -> None:
+    assert "tulip" not in Sweep("redact").content('{"pass\u200bword": "tulip"}')
+
+
+@pytest.mark.parametrize(
+    "text", ["sk-learn\nis great", "ask-\ninternationalisation of the whole", "pip install scikit-\nlearn 12345"]
+)
+def test_broken_lines_without_a_key_stay(text: str) -> None:
+    assert find(text) == []
+
+
+def test_the_line_behind_a_whole_key_stays() -> None:
+    text = "AKIAIOSFODNN7EXAMPLE\nsk-proj-abcdEFGH1234ijklMNOP5678\nBen has it"
+    assert Sweep("redact").content(text) == "[redacted:aws_key]\n[redacted:openai_key]\nBen has it"
 
 
 def test_a_replaced_text_holds_nothing_to_replace() -> None:
