@@ -81,11 +81,9 @@ class EncoderClient:
             if indices:
                 part = await send([texts[index] for index in indices])
                 dim = part.dim
-                rows = zip(
-                    part.vectors, part.scales, part.token_vectors, part.token_ids, part.tokens, part.windows, strict=True
-                )
-                for index, row in zip(indices, rows, strict=True):
-                    found[index] = row
+                columns = (part.vectors, part.scales, part.token_vectors, part.token_ids, part.tokens, part.windows)
+                for index, *row in zip(indices, *columns, strict=True):
+                    found[index] = tuple(row)
         return EmbeddedTexts(dim, *zip(*found, strict=True)) if found else NOTHING
 
     def _piece(self, texts: Sequence[Text], wanted: Wanted, start: int) -> tuple[list[int], int]:

@@ -294,6 +294,9 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
     embeddings: list[Embedding] = []
     documents: list[DocumentWrite] = []
     receipt: list[dict[str, Any]] = []
+    left_out: dict[int, list[Dropped]] = {}
+    for item, dropped in preparation.left_out:
+        left_out.setdefault(id(item), []).append(dropped)
     for draft, state, places, turns, facts, claims in zip(
         preparation.drafts,
         plan.documents,
@@ -328,7 +331,7 @@ def assemble(preparation: Preparation, embedded: EmbeddedTexts, start: int, mode
                 )
         documents.append(_document(draft, state, places, facts, preparation.config))
         texts = {place.unit.id: at[id(place)] for place in places if isinstance(place.unit, NewFact)}
-        receipt += _receipt(draft, facts, job, texts, embedded, preparation.left_out)
+        receipt += _receipt(draft, facts, job, texts, embedded, left_out)
     receipt += [skipped_row(item) for item in preparation.skipped]
     after = start + len(preparation.owners)
     moves = [moved(move, move.unit, embedded, after + offset) for offset, move in enumerate(preparation.moves)]
@@ -446,13 +449,21 @@ def _receipt(
     job: RetainJob,
     texts: dict[str, int],
     embedded: EmbeddedTexts,
-    left_out: list[tuple[RetainItem, Dropped]],
+    left_out: dict[int, list[Dropped]],
 ) -> list[dict[str, Any]]:
-    """What became of each item of a document: its units, chunks kept, and what a user might not expect."""
+    """What became of each item of a document: its units, chunks kept, and what a user might not expect.
+
+    `left_out` is by the `id` of an item.
+    """
     rows = []
+    facts_of: dict[int, list[NewFact]] = {}
+    for fact in facts:
+        facts_of.setdefault(id(fact.item), []).append(fact)
+    chunks_of: dict[int, list[DraftChunk]] = {}
+    for chunk in draft.chunks:
+        chunks_of.setdefault(id(chunk.item), []).append(chunk)
     for item in draft.items:
-        own = [fact for fact in facts if fact.item is item]
-        chunks = [chunk for chunk in draft.chunks if chunk.item is item]
+        own, chunks = facts_of.get(id(item), []), chunks_of.get(id(item), [])
         kept = sum(chunk.kept is not None for chunk in chunks)
         row: dict[str, Any] = {
             "document_id": draft.document_id,
@@ -465,7 +476,7 @@ def _receipt(
             row["embedded_in_windows"] = windows
         if item.anchor_missing:
             row["time_assumed"] = _anchor(item, job)
-        reasons = dropped_by_reason(one for owner, one in left_out if owner is item)
+        reasons = dropped_by_reason(left_out.get(id(item), ()))
         if reasons:
             row["dropped"] = reasons
         note(row, item, own)

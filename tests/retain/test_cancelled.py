@@ -1,4 +1,4 @@
-"""A retain that nobody wants any more stops where it is, stores nothing, and leaves its lane and documents to others."""
+"""A retain that nobody wants any more stops where it is, stores nothing, and leaves its lane and document to others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .model_server import TENANT, ended, memories, operation, queue, retain, unt
 
 LONG = "\n".join(f"Line {n}: pump {n * 7} was checked by Ana in hall {n % 13}." for n in range(3000))
 PATIENCE = 20.0
-"""Uncancelled, the text above takes this machine longer."""
+"""Seconds for what takes a fraction of one on an idle machine."""
 
 
 def worker(service: MemoryService) -> Any:
