@@ -373,7 +373,7 @@ class Shard:
             self._held.pop(ended, None)
             self._queue.settle(bank, ended)
         if queued is not None:
-            self._queue.put(bank, queued)
+            self._queue.put(bank, queued, documents=consolidation.ONE_AT_A_TIME)
         return answer
 
     # -- pages -----------------------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ log = structlog.get_logger(__name__)
 Fact = dict[str, Any]
 Embed = Callable[[list[tuple[str, str, str]]], Awaitable[EmbeddedTexts]]
 
-RULES_BATCH = 64
+RULES_BATCH = 16
+"""Facts of one step without a model: a shard must not be kept from recalls for long."""
 ATTEMPTS = 4
 """Times a step begins anew because a memory changed under it; its facts then stay pending for the next run."""
 RUN_SECONDS = 600.0

@@ -25,7 +25,7 @@ Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
 
 NEAR_FACTS = 12
-NEAR_FLOOR = 0.5
+NEAR_FLOOR = 0.6
 """Cosine under which two facts are never looked at as one claim."""
 RELATED_TOKENS = 512
 
@@ -115,10 +115,11 @@ def consolidation_context(partition: Partition, tenant: str, bank_id: str, param
 
     For rules: `pairs` of the facts, and of facts with sources of observations of the scope, as (uid, uid, cosine,
     late interaction); `observations` and `sources` are those. For a model (`tokens` > 0): `observations` that a recall
-    with each fact finds, with their `sources`. `gone` are facts that are not current any more.
+    with each fact finds, with their `sources`. `gone` are facts that are not current any more, or are done meanwhile.
     """
     with partition.read(tenant, bank_id) as snap:
-        uids = [uid for uid in params["uids"] if uid < snap.n and snap.columns.live[uid]]
+        settled = members(snap.txn, snap.bank, keys.SET_CONSOLIDATED)
+        uids = [uid for uid in params["uids"] if uid < snap.n and snap.columns.live[uid] and uid not in settled]
         scope = frozenset(params["scope"])
         pairs: list[tuple[int, int, float, float]] = []
         if params.get("tokens"):
@@ -151,7 +152,8 @@ def _vector(snap: Snapshot, uid: int) -> Floats:
 def _tokens(snap: Snapshot, uid: int) -> Floats:
     rows = unpack_tokens(bytes(snap.token_row(uid))).astype(np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    found: Floats = rows / np.where(lengths == 0, np.float32(1.0), lengths)
+    lengths[lengths == 0] = 1.0
+    found: Floats = rows / lengths
     return found
 
 

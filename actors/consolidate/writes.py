@@ -18,6 +18,7 @@ from recalld.actors.consolidate.messages import (
     ObservationWrite,
     QueueConsolidation,
 )
+from recalld.actors.operations import document_marks
 from recalld.actors.retain.commit import read_operation
 from recalld.storage import codec, keys
 from recalld.storage.apply import Applier, read_counters
@@ -45,6 +46,8 @@ from recalld.storage.records import (
 )
 
 KIND = "consolidation"
+ONE_AT_A_TIME = document_marks(("\0consolidation",))
+"""Operations that share a mark follow each other, so no two consolidations of a bank meet."""
 LONGEST_WAIT = 24 * 3600 * 1_000_000
 COUNTS = ("observations_created", "observations_updated", "observations_deleted", "facts_consolidated", "facts_failed")
 
@@ -118,7 +121,9 @@ def _waiting(applier: Applier, payload: bytes) -> str | None:
 
 
 def _store(applier: Applier, operation_id: str, payload: bytes, now: int) -> None:
-    record = OperationRecord(id=operation_id, kind=KIND, status=PENDING, created_at=now, updated_at=now)
+    record = OperationRecord(
+        id=operation_id, kind=KIND, status=PENDING, created_at=now, updated_at=now, documents=ONE_AT_A_TIME
+    )
     applier.apply(OperationStored(record, payload))
     applier.txn.put(keys.table(applier.bank, keys.CONSOLIDATE_NEXT), operation_id.encode())
 
@@ -137,6 +142,8 @@ def commit(applier: Applier, request: CommitConsolidation) -> dict[str, Any]:
     for uid in request.shown:
         if not applier.is_live(uid):
             raise Superseded("A memory changed while it was consolidated.")
+    if any(state_of(applier.txn, applier.bank, uid).done_at is not None for uid in request.batch):
+        raise Superseded("A memory was consolidated by another run meanwhile.")
     made = _write(applier, request)
     failed = tuple(
         FactFailed(uid, *_next_attempt(state_of(applier.txn, applier.bank, uid), request), error)

@@ -327,3 +327,18 @@ async def test_a_scripted_model_groups_paraphrased_repeats(open_wire: Open, mode
     precision, recall = pairs_agree(groups, labels)
     assert len(labels) > 0.9 * count and precision >= 0.9 and recall >= 0.9, (len(labels), precision, recall)
     await bank.check()
+
+
+async def test_two_consolidations_of_a_bank_follow_each_other(open_wire: Open, model: Consolidator) -> None:
+    bank = await opened(open_wire, model)
+    await bank.say(FACTS[0])
+    model.gate = asyncio.Event()
+    first = await bank.wire.ok("POST", "/consolidate")
+    await asyncio.wait_for(model.arrived.wait(), 10)
+    second = await bank.wire.ok("POST", "/consolidate")
+    assert not second["deduplicated"] and second["operation_id"] != first["operation_id"]
+    await asyncio.sleep(0.3)
+    assert len(model.calls) == 1
+    model.gate.set()
+    await bank.until(lambda: _is(bank, second["operation_id"], "completed"))
+    assert await bank.texts() == [FACTS[0]] and len(model.calls) == 1
