@@ -80,6 +80,7 @@ _FILLER_PHRASES = re.compile(
     r"|you too|same here|i see|i know,? right|let['’]?s (?:begin|start|go|see))\b",
     re.IGNORECASE,
 )
+_DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -156,9 +157,13 @@ def is_filler(text: str) -> bool:
         return True
     if text.strip(" \t\n.!~。！～…") in FILLER_PHRASES_CJK:
         return True
+    text = _DRAWN_OUT.sub(r"\1", text)
     words = [word.casefold() for word in _WORD.findall(_FILLER_PHRASES.sub(" ", text))]
+    words = [word for word in words if not phatic.is_laughter(word)]
     if not words:
-        return _FILLER_PHRASES.search(text) is not None and "?" not in text
+        return phatic.is_laughter(text.strip(" .!~").casefold()) or (
+            _FILLER_PHRASES.search(text) is not None and "?" not in text
+        )
     if "?" in text or all(word in _ANSWER_WORDS for word in words):
         return False
     return all(word in FILLER_WORDS for word in words)

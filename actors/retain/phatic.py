@@ -145,6 +145,7 @@ _IDLE_CJK: Final = re.compile(
 _CORE_CJK: Final = re.compile(
     r"听|聽|看得?[到见]|屏幕|稍等|等一下|静音|麦克风|声音|开始吧|继续|再说一遍|聞こえ|見え|画面|待ち|待って|ミュート|マイク|始め|もう一度|いえいえ|失礼"
 )
+_LAUGHS: Final = re.compile(r"(?:a*(?:ha|he|hi|ja|je|ka){2,}[hja]*|l+o+l+(?:o+l+)*|r+o+f+l+|lma+o+|x+d+|(?:hm|mm)+m*)")
 _COMMAND: Final = re.compile(r"/[a-z-]{2,20}|[ynq]|(?:continue|stop|help|next|retry|again|exit|quit|mood|this)[.!]*")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _HAN_KANA: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
@@ -172,8 +173,13 @@ def is_idle(sentence: str) -> bool:
     return False
 
 
+def is_laughter(word: str) -> bool:
+    """Whether a word in small letters is laughter or a hum, however long it is drawn out."""
+    return _LAUGHS.fullmatch(word) is not None
+
+
 def _is_small(word: str) -> bool:
-    return word in _SMALL or word in FILLER_WORDS or word in _DEVICES or word in _GOING_WORDS
+    return is_laughter(word) or word in _SMALL or word in FILLER_WORDS or word in _DEVICES or word in _GOING_WORDS
 
 
 def is_idle_answer(text: str) -> bool:
@@ -202,6 +208,9 @@ _FURNITURE: Final = word_set(
     anfang página notas reunión borrador confidencial fin inicio date time name author your this to the of for from on a
     an and or do not be is was only use see over back top subject topics discussion follow up ups wrap sign log login
     press enter fill write writing commands command drag drop upload select choose field weekly daily sync standup retro
+    opening goodbye any other business aob roll call approval approve round roundtable updates steps misc miscellaneous
+    housekeeping logistics q a questions answers parking lot general various thanks objectives goals risks background
+    links
     break closing lunch coffee welcome intro introduction introductions blah foo bar baz asdf qwerty speaker changes
     present
     more read home contact menu search go continue here type below above
@@ -209,7 +218,10 @@ _FURNITURE: Final = word_set(
 )
 _FURNITURE_ALONE: Final = word_set(
     "date time name author your this to the of for from on a an and or do not be is was only use see over back up "
-    "new more read go home here below above contact search continue add menu type sign"
+    "new more read go home here below above contact search continue add menu type sign "
+    "any other a goals risks links general various thanks call round answers approve steps press fill write writing "
+    "choose "
+    "select present weekly daily"
 )
 _HOLE: Final = re.compile(
     r"\{\{[^{}]*\}\}|\$\{[^{}]*\}|<(?:your|insert|name|date|title|add|the|company|email|e-mail)[^<>]*>"
