@@ -156,8 +156,8 @@ class ClaimChanges:
         proofs: list[int] = []
         for unit_id, by in changes.items():
             record = self.current(unit_id)
-            if record is None:
-                continue
+            if record is None or not record.stands:
+                continue  # the version that had the mentions is erased in this write, and one from before it is left
             count = record.proof_count + by
             self._put_unit(dataclasses.replace(record, proof_count=count, updated_at=at))
             shown = min(max(count, 0), PROOF_MAX)
