@@ -39,7 +39,7 @@ def test_unheard_names_and_talk_reach_their_figures(file: str, figure: str, leas
 
 def test_the_lists_know_names_of_many_lands() -> None:
     assert all(map(name_lists.is_given, ("Obinna", "Gudrun", "Zeynep", "Piotr", "Siobhan")))
-    assert all(map(name_lists.is_family, ("Kowalczyk", "Lindqvist")))
+    assert all(map(name_lists.is_family, ("Iyer", "Quispe")))
     assert all(map(name_lists.is_place, ("Enugu", "Bydgoszcz", "Alemania", "Italien")))
     assert not any(map(name_lists.is_known, ("Traffic", "Coffee", "Orgel", "The")))
 
