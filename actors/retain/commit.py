@@ -34,7 +34,6 @@ from recalld.storage.records import (
     UnitRecord,
 )
 
-
 Believe = Callable[[Applier, Mapping[str, str], CommitRetain], str | None]
 """Moves opinions by what a write brought; the id of an operation it stored for a model, if it did."""
 

@@ -107,8 +107,7 @@ class RetainItem:
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data for msgpack; fields at their default are left out, so old and new readers understand each other.
-        """
+        """Plain data for msgpack; fields at their default are left out, so old and new readers agree."""
         plain: dict[str, Any] = {"content": self.content}
         for name in ("timestamp", "document_id", "observation_scopes", "strategy", "trust", "file"):
             if (value := getattr(self, name)) is not None:

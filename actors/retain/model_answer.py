@@ -18,9 +18,9 @@ import structlog
 from recalld.actors.retain import model_labels
 from recalld.actors.retain.aliases import aliases
 from recalld.actors.retain.attributes import NOTHING, read_statement
-from recalld.actors.retain.elliptic import elliptic
 from recalld.actors.retain.canonical import clean_text
 from recalld.actors.retain.dating import dated
+from recalld.actors.retain.elliptic import elliptic
 from recalld.actors.retain.entities import deduplicated
 from recalld.actors.retain.extraction import Dropped, ExtractionInput, Fact, Reading
 from recalld.actors.retain.model_prompts import KINDS, ReadingRules
