@@ -275,7 +275,9 @@ class CodecError(RecalldError):
 def _tree(root: type[RecalldError]) -> dict[str, type[RecalldError]]:
     found = {root.code: root}
     for child in root.__subclasses__():
-        found.update(_tree(child))
+        # A class without a code of its own is its parent to whoever reads it on the other side.
+        for code, kind in _tree(child).items():
+            found.setdefault(code, kind)
     return found
 
 

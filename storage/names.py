@@ -296,6 +296,10 @@ class Names:
                 self.change_entity(number, evidence=tuple(uid for uid in entity.evidence if uid != record.uid))
                 self._doubted.setdefault(record.id, []).append(number)
 
+    def look_again(self, numbers: Iterable[int]) -> None:
+        """Units may have gone from these by other ways than erasing: who has none goes when the write settles."""
+        self._emptied.update(numbers)
+
     def renew(self, unit_id: str, uid: int) -> None:
         """A unit that was erased in this write is there again, from another place: what it said still stands."""
         for number in self._doubted.pop(unit_id, ()):

@@ -64,6 +64,8 @@ def restore(applier: Applier, names: Names, asked: EntitiesRestored) -> None:
             else:
                 names.remove(record.part)
             names.recount(record.whole)
+    named = {number for _, before in record.units for number in before}
+    names.look_again({record.part, record.whole, *named, *(part for part, _, _ in record.parts)})
     _store(applier, dataclasses.replace(record, undone_at=asked.at))
 
 

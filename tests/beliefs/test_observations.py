@@ -218,8 +218,8 @@ async def _done(bank: Observed) -> bool:
 
 async def test_a_bank_that_wants_no_observations_gets_none(open_wire: Open) -> None:
     bank = Observed(await open_wire(**QUIET, consolidation_reconcile_seconds=0.1))
-    await bank.say(*MOVED)
     await bank.wire.ok("PATCH", "/config", {"updates": {"enable_observations": False}})
+    await bank.say(*MOVED)
     done = await bank.consolidate()
     assert done["operation"]["status"] == "completed"
     assert await bank.observations() == [] and await bank.pending() == 2

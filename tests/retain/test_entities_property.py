@@ -6,7 +6,7 @@ import contextlib
 import itertools
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from recalld.daemon.service import MemoryService
@@ -78,6 +78,10 @@ async def carry_out(bank: EntityBank, step: tuple[Any, ...], changes: list[str],
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(begun=st.lists(say, min_size=2, max_size=4), told=st.lists(steps, min_size=3, max_size=12))
+@example(
+    begun=[("say", "d1", [["Zoë Lima"]]), ("say", "d1", [["Zoë Lima"], ["Zoë Lima", "Zoe Lima", "Z. Lima"]])],
+    told=[("merge", 0, 2), ("split", 0, 1), ("say", "d1", [["Zoë Lima"]]), ("undo", 0)],
+)
 async def test_the_tables_agree_whatever_happens_to_entities(
     service: MemoryService, begun: list[tuple[Any, ...]], told: list[tuple[Any, ...]]
 ) -> None:
