@@ -28,6 +28,16 @@ def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         running.end()
 
 
+EDGE = {"test_bad_input.py", "test_files.py", "test_recall_semantics.py"}
+"""What these promise is decided before an actor is asked, or inside one: with Ray they run in the soak."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.name in EDGE and item.get_closest_marker("ray") is not None:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """End the shared daemons behind the last test that needs one: what is tested after these wants the machine."""
