@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,10 +62,19 @@ def test_clock_and_ids_are_handed_in(folder: str) -> None:
     assert not wrong
 
 
+def test_every_package_is_installed() -> None:
+    """An editable install finds folders that the list of packages lacks; a wheel has only what is listed."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    folders = {path.parent.relative_to(ROOT) for folder in LAYERS for path in modules(folder)}
+    assert {".".join(["recalld", *folder.parts]) for folder in folders} == set(
+        project["tool"]["setuptools"]["packages"]
+    )
+
+
 def test_no_module_has_grown_too_long() -> None:
     long = {
         str(path.relative_to(ROOT)): count
-        for folder in LAYERS
+        for folder in (*LAYERS, "tests")
         for path in modules(folder)
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST
     }
