@@ -6,6 +6,7 @@ an awaitable of one for `AsyncClient`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -16,16 +17,16 @@ R = TypeVar("R")
 Json = dict[str, Any]
 
 
-class Calls(Generic[R]):
+class Calls(ABC, Generic[R]):
     """The methods both clients share. Answers are the daemon's JSON objects, untouched."""
 
     tenant: str = "default"
 
-    def _send(self, method: str, path: str, body: Any = None, *, retry: bool = False) -> R:
-        raise NotImplementedError
+    @abstractmethod
+    def _send(self, method: str, path: str, body: Any = None, *, retry: bool = False) -> R: ...
 
-    def _send_files(self, path: str, files: Sequence[Path], request: Json) -> R:
-        raise NotImplementedError
+    @abstractmethod
+    def _send_files(self, path: str, files: Sequence[Path], request: Json) -> R: ...
 
     def request(self, method: str, path: str, *, params: Mapping[str, Any] | None = None, body: Any = None) -> R:
         """Any route by hand: `path` starts with a slash and is sent as it is; `body` becomes JSON."""

@@ -40,9 +40,7 @@ class BackgroundService:
     _work: Callable[..., Awaitable[Any]]
     _put: Callable[..., Awaitable[Any]]
     _changing: Callable[..., Awaitable[Any]]
-
-    def retain_defaults(self) -> Answer:
-        raise NotImplementedError
+    retain_defaults: Callable[[], Answer]
 
     async def add_background(self, tenant: str, bank_id: str, content: str, update_disposition: bool) -> Answer:
         """Merge a text into the background; the former one stays in the audit log. Raises what a model raises."""

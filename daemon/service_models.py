@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recalld.actors import messages
@@ -66,18 +66,10 @@ class ModelAnswers:
     _new_id: Callable[[], str]
     _dispatcher: Dispatcher
     screening: Screening
-
-    def retain_defaults(self) -> Answer:
-        raise NotImplementedError
-
-    async def _work(self, job: Any) -> Any:
-        raise NotImplementedError
-
-    async def _read(self, what: str, tenant: str, bank_id: str, **params: Any) -> Answer:
-        raise NotImplementedError
-
-    async def _child(self, what: str, tenant: str, bank_id: str, text: str, **params: Any) -> Answer:
-        raise NotImplementedError
+    retain_defaults: Callable[[], Answer]
+    _work: Callable[..., Awaitable[Any]]
+    _read: Callable[..., Awaitable[Answer]]
+    _child: Callable[..., Awaitable[Answer]]
 
     # -- a synchronous retain with a model ---------------------------------------------------------------------------
 

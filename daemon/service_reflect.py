@@ -36,9 +36,7 @@ class ReflectService:
     _worker: Callable[[], Awaitable[ActorRef]]
     _read: Callable[..., Awaitable[Any]]
     _put: Callable[..., Awaitable[Any]]
-
-    def retain_defaults(self) -> Answer:
-        raise NotImplementedError
+    retain_defaults: Callable[[], Answer]
 
     def new_reflect(self) -> tuple[str, int]:
         """(id, now) of a reflect that is about to be asked."""

@@ -27,7 +27,7 @@ def found(half: str) -> dict[str, Figure]:
 @pytest.mark.parametrize("half", ["tuning", "held"])
 def test_extraction_reaches_its_figures(half: str, figure: str, request: pytest.FixtureRequest) -> None:
     if reason := NOT_YET.get((half, figure)):
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=False))
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     share = found(half)[figure].share
     assert share >= WANTED[figure], f"{half}: {figure} is {share:.3f}"
 

@@ -8,45 +8,41 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from large_bank import (
+    DIM,
+    NOW,
+    SETTINGS,
+    THRESHOLD,
+    B,
+    T,
+    bank_of,
+    check,
+    erase,
+    large,
+    load,
+    opened,
+    reembed,
+    reload,
+    stored,
+    vector_files,
+)
 
 from recalld.actors import banks
-from recalld.actors.recall import engine
-from recalld.actors.recall.query import RecallQuery
-from recalld.actors.recall.settings import RecallSettings
 from recalld.storage import arrays, bank_index, upkeep
 from recalld.storage import partition as partitions
-from recalld.storage.budget import MemoryBudget
-from recalld.storage.bulk import Maker, load_synthetic, write_units
-from recalld.storage.changes import Embedding, UnitsErased, UnitsReembedded
-from recalld.storage.errors import Quarantined
+from recalld.storage.bulk import Maker, write_units
+from recalld.storage.changes import UnitsErased
 from recalld.storage.hnsw import HnswIndex
-from recalld.storage.open_bank import OpenBank
-from recalld.storage.partition import Partition, StoreSettings
-from recalld.storage.quantise import quantise, quantise_unit, unit_rows
-from recalld.storage.snapshot import Snapshot
-from recalld.storage.vector_rows import unpack_vectors
+from recalld.storage.partition import Partition
+from recalld.storage.quantise import quantise_unit, unit_rows
 from recalld.storage.vectors import ExactIndex
-
-T, B, DIM, NOW, THRESHOLD = "t", "b", 32, 1_750_000_000_000_000, 200
-SETTINGS = StoreSettings(map_size=1 << 30, reserve=0, vector_threshold=THRESHOLD)
-F32 = NDArray[np.float32]
-
-
-def new_ids() -> Callable[[], str]:
-    count = itertools.count()
-    return lambda: f"00000000-0000-4000-8000-{next(count):012d}"
-
-
-def opened(folder: Path, settings: StoreSettings = SETTINGS) -> Partition:
-    return Partition(folder, settings, lambda: NOW, new_ids())
 
 
 @pytest.fixture
@@ -54,74 +50,6 @@ def store(tmp_path: Path) -> Iterator[Partition]:
     made = opened(tmp_path / "p")
     yield made
     made.close()
-
-
-def load(store: Partition, units: int, seed: int = 1, bank: str = B) -> None:
-    load_synthetic(store, T, bank, units, DIM, seed, NOW)
-
-
-def bank_of(store: Partition, bank: str = B) -> OpenBank:
-    with store.read(T, bank) as snap:
-        return store.open_bank(snap.bank)
-
-
-def large(store: Partition, units: int = 600) -> HnswIndex:
-    """A bank of `units` with its graph built and saved; its index."""
-    load(store, units)
-    bank_of(store)
-    upkeep.settle(store)
-    index = bank_of(store).index
-    assert isinstance(index, HnswIndex) and index.tail == 0
-    return index
-
-
-def reload(store: Partition) -> Any:
-    """The bank's index after its caches were dropped and opened again."""
-    store.drop_caches()
-    return bank_of(store).index
-
-
-def stored(snap: Snapshot, uid: int) -> F32:
-    """The vector the store holds for a unit."""
-    row: F32 = unit_rows(unpack_vectors(snap.vector_row(uid))[0])[0]
-    return row
-
-
-def check(store: Partition, gone: frozenset[int] = frozenset(), bank: str = B) -> None:
-    """Every unit that exists is found by the vector the store holds of it, and no other is ever returned."""
-    with store.read(T, bank) as snap:
-        everything = set()
-        for uid in range(snap.n):
-            if uid in gone:
-                assert not snap.columns.exists[uid]
-                continue
-            found, scores = snap.semantic(stored(snap, uid), 3, None, -1.0)
-            assert found[0] == uid and scores[0] > 0.999, uid
-            assert snap.cosine(np.array([uid]), stored(snap, uid))[0] > 0.999
-            everything |= set(found.tolist())
-        assert not everything & gone
-
-
-def erase(store: Partition, uids: list[int]) -> None:
-    store.write(T, B, lambda applier: applier.apply(UnitsErased(tuple(uids), NOW)), frees=True)
-
-
-def reembed(store: Partition, uids: list[int], seed: int, tokens: NDArray[np.int8] | None = None) -> F32:
-    """Give units new vectors, and these tokens each; returns the vectors as they are stored."""
-    own = b"" if tokens is None else tokens.tobytes()
-    ids = np.arange(len(own) // 64, dtype="<u4").tobytes()
-    rng = np.random.default_rng(seed)
-    codes, scales = quantise(unit_rows(rng.normal(size=(len(uids), DIM)).astype(np.float32)))
-    made = tuple(
-        Embedding(uid, code.tobytes(), scale.tobytes(), own, ids, None)
-        for uid, code, scale in zip(uids, codes, scales, strict=True)
-    )
-    store.write(T, B, lambda applier: applier.apply(UnitsReembedded(made, NOW)))
-    return unit_rows(codes)
-
-
-def vector_files(store: Partition) -> list[Path]:
-    return [path for path in (store.folder / "vectors").rglob("*") if path.is_file()]
 
 
 # -- promotion -----------------------------------------------------------------------------------------------------
@@ -487,122 +415,3 @@ def test_a_graph_of_mostly_dead_rows_is_rebuilt_in_the_background(store: Partiti
 
 def _files(store: Partition) -> list[Path]:
     return [path for path in store.folder.rglob("*") if path.is_file() and path.name != "lock.mdb"]
-
-
-# -- memory and quarantine -----------------------------------------------------------------------------------------
-
-
-def test_thirty_banks_stay_within_the_memory_budget(tmp_path: Path) -> None:
-    probe = opened(tmp_path / "probe")
-    load(probe, 150)
-    size = bank_of(probe).nbytes
-    probe.close()
-    store = opened(tmp_path / "p", dataclasses.replace(SETTINGS, memory_budget=int(size * 5.5)))
-    for number in range(30):
-        load(store, 150, seed=number, bank=f"bank {number}")
-    for number in range(30):
-        with store.read(T, f"bank {number}") as snap:
-            assert snap.semantic(stored(snap, 0), 1, None, -1.0)[0].tolist() == [0]
-        assert sum(bank.nbytes for bank in store.open_banks()) <= store.settings.memory_budget
-    assert 3 <= len(store.open_banks()) <= 6
-    store.close()
-
-
-def test_partitions_that_share_a_budget_leave_all_of_it_to_whoever_needs_it(tmp_path: Path) -> None:
-    probe = opened(tmp_path / "probe")
-    load(probe, 150)
-    size = bank_of(probe).nbytes
-    probe.close()
-    budget = MemoryBudget(int(size * 4.5))
-    first, second = (Partition(tmp_path / name, SETTINGS, lambda: NOW, new_ids(), budget) for name in "pq")
-    for number in range(4):
-        load(first, 150, bank=f"{number}")
-        bank_of(first, f"{number}")
-    assert len(first.open_banks()) == 4, "one partition may use all of it"
-    bank_of(first, "0")
-    load(second, 150)
-    bank_of(second)
-    left = {bank.record.bank_id for bank in first.open_banks()}
-    assert left == {"0", "2", "3"} and len(second.open_banks()) == 1, "the least recently used goes, wherever it is"
-    assert budget.total == sum(bank.nbytes for store in (first, second) for bank in store.open_banks())
-    first.close()
-    assert budget.total == sum(bank.nbytes for bank in second.open_banks())
-    second.close()
-    assert budget.total == 0
-
-
-def die(folder: Path, number: int, step: str) -> None:
-    """What a process that dies with a bank in hand leaves behind."""
-    (folder / "in_hand.json").write_text(json.dumps([[number, step]]))
-
-
-def recall(store: Partition, *terms: str) -> list[dict[str, Any]]:
-    query = RecallQuery(T, B, " ".join(terms), vector=np.ones(DIM, np.float32).tobytes(), terms=terms, now=NOW)
-    with store.read(T, B) as snap:
-        return engine.recall(snap, query, RecallSettings()).results
-
-
-def test_a_bank_that_kills_its_shard_three_times_is_read_without_vectors_until_it_is_released(tmp_path: Path) -> None:
-    store = opened(tmp_path / "p")
-    large(store, 300)
-    load(store, 20, bank="healthy")
-    number = bank_of(store).record.number
-    store.close()
-    for _ in range(3):
-        die(tmp_path / "p", number, "advance")
-        store = opened(tmp_path / "p")
-        store.close()
-    store = opened(tmp_path / "p")
-    assert store.quarantined() == [number]
-    assert recall(store, "person1"), "keyword search works"
-    with store.read(T, B) as snap:
-        assert snap.n == 300 and len(snap.units(range(300))) == 300
-        assert len(snap.semantic(np.ones(DIM, np.float32), 5, None, -1.0)[0]) == 0
-    with pytest.raises(Quarantined, match="quarantined"):
-        load(store, 5, seed=2)
-    load(store, 5, seed=2, bank="healthy")
-    upkeep.tend(store, 0.01)
-    erase(store, [11])  # erasing is still allowed
-    store.release(number)
-    assert store.quarantined() == []
-    load(store, 5, seed=2)
-    check(store, frozenset({11}))
-    store.close()
-
-
-def test_deaths_that_do_not_follow_each_other_quarantine_nobody(tmp_path: Path) -> None:
-    store = opened(tmp_path / "p")
-    load(store, 20)
-    number = bank_of(store).record.number
-    store.close()
-    for _ in range(4):
-        die(tmp_path / "p", number, "open")
-        store = opened(tmp_path / "p")
-        bank_of(store)
-        assert store.quarantined() == []
-        store.close()
-
-
-def test_the_note_of_a_bank_in_hand_names_all_of_them_and_goes_with_the_last(store: Partition) -> None:
-    load(store, 5)
-    note = store.folder / "in_hand.json"
-    with store.in_hand(1, "open"):
-        with store.in_hand(2, "advance"):
-            assert json.loads(note.read_text()) == [[1, "open"], [2, "advance"]]
-        assert json.loads(note.read_text()) == [[1, "open"]]
-    assert not note.exists()
-
-
-def test_a_cache_that_cannot_follow_a_commit_is_loaded_again(store: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
-    load(store, 20)
-    bank = bank_of(store)
-
-    def broken(*_: Any) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(bank, "append_units", broken)
-    load(store, 20, seed=2)
-    assert bank_of(store) is not bank
-    check(store)
-    with store.read(T, B) as snap:
-        assert snap.n == 40
